@@ -10,6 +10,7 @@ from planner.workload.presentation import FieldContext, Presentation, doubling, 
 AlignmentMethod = Literal["none", "dpo", "ppo", "grpo"]
 Reference = Literal["kept", "adapter-off", "precomputed", "none"]
 Reward = Literal["function", "model"]
+ValueTraining = Literal["as-policy", "full"]
 RolloutEngine = Literal["none", "vllm", "vllm-asleep", "other-cards"]
 
 ALIGNMENT_TITLES: Final[dict[AlignmentMethod, str]] = {
@@ -135,6 +136,17 @@ class Alignment(Spec):
             shown_when=_has_reward_model,
         ),
     ] = None
+    value: Annotated[
+        ValueTraining,
+        Field(title="Value model", description="PPO: value model trained as the policy, or in full"),
+        Presentation(
+            group="alignment",
+            explanation="OpenRLHF and ms-swift give the value model adapters, too; TRL until 1.10 and verl train it in "
+            "full unless told otherwise.",
+            choices={"as-policy": "Trained as the policy", "full": "Trained in full"},
+            shown_when=lambda context: context.workload.alignment.method == "ppo" and context.workload.adapts,
+        ),
+    ] = "as-policy"
     engine: Annotated[
         RolloutEngine,
         Field(

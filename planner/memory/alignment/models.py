@@ -10,6 +10,7 @@ from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Tensor
 from planner.units import ceil_div
 from planner.workload.alignment import Alignment
+from planner.workload.defaults import default_weight_format
 from planner.workload.training import Training
 
 _SHARDED: Final = 3
@@ -18,7 +19,7 @@ _SOURCE: Final = (
     "TRL 1.10 (f2cd577): grpo_trainer.py and dpo_trainer.py load the reference as the model itself, "
     "experimental/ppo/ppo_trainer.py adds a reward model and trains policy and value model by one optimizer"
 )
-_STATES: Final = ("weights", "master_weights", "optimizer_states")
+_STATES: Final = ("weights", "master_weights", "adapters", "optimizer_states")
 _VALUE_LABEL: Final = 1
 
 
@@ -115,19 +116,16 @@ def _largest(timeline: PhaseSnapshots, phase: PhaseName) -> Snapshot:
 
 
 def value_training(workload: Training) -> Training:
-    """Return the training of the value model: of all its parameters, with the loss of one output per token.
+    """Return the training of the value model, with the loss of one output per token: as the policy's, or in full.
 
-    **Source**: TRL 1.10 ppo_trainer.py gives adapters to the policy alone; verl 0.7 trains its critic in full unless
-    `critic.model.lora_rank` is set.
+    **Source**: OpenRLHF 0.11 gives adapters to actor and critic alike (`--ds.lora.rank`), as ms-swift does; TRL 1.10
+    ppo_trainer.py to the policy alone, and verl 0.9 to the critic by `critic.model.lora_rank`.
     """
-    return workload.replaced(
-        method="full",
-        lora=None,
-        weights=None if workload.adapts else workload.weights,
-        alignment=Alignment(),
-        loss="full-logits",
-        trainable=(),
-    )
+    plain = workload.replaced(alignment=Alignment(), loss="full-logits")
+    if not workload.adapts or workload.alignment.value == "as-policy":
+        return plain
+    weights = default_weight_format(plain.replaced(method="full"))
+    return plain.replaced(method="full", lora=None, weights=weights, trainable=())
 
 
 def lasting_terms_of(snapshot: Snapshot, *left_out: str) -> list[AnyTerm]:

@@ -19,7 +19,7 @@ from planner.memory.parallel.placing import EngineCard
 from planner.memory.phases import AnyTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import training_precision
 from planner.memory.result import PhaseName, Term
-from planner.memory.terms import format_symbol, measured_term, model_symbol
+from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol
 from planner.memory.training.log_probabilities import scored_logits
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _SHORT_LIVED: Final = ("gradients", "activations", "logits", "temporaries")
 _FP32: Final = 4
+_SHARDED: Final = 3
+"""ZeRO stage that shards parameters."""
 _SYNC_SOURCE: Final = (
     "TRL 1.10 (f2cd577) generation/vllm_generation.py sync_weights: each parameter is gathered and loaded by itself; "
     "peft merges an adapter's fp32 product into each matrix; ZeRO-3 gathers the whole model for both"
@@ -125,7 +127,9 @@ def _before_training(
             yield Snapshot("generate", held, "the trainer generates all completions of a step itself")
     scoring = _scoring(architecture, workload, program)
     if alignment.generates:
-        held = [*passing, *scoring, *beside, *_waiting(engine)]
+        by_trainer = alignment.method == "ppo" and alignment.engine == "none"
+        kept = _gathered_model(architecture, workload) if by_trainer else []
+        held = [*passing, *kept, *scoring, *beside, *_waiting(engine)]
         yield Snapshot("score", held, "log-probabilities and rewards of the completions are computed without gradients")
     elif alignment.scores_reference:
         saved = [each for each in _last(step, "forward").terms if each.name == "activations"]
@@ -162,15 +166,21 @@ def _scoring(architecture: Architecture, workload: Training, program: "TrainingM
 
 
 def _gathered_model(architecture: Architecture, workload: Training) -> list[Term]:
-    """Return the whole model that ZeRO-3 gathers to generate, empty where the card has it."""
-    if workload.parallel.zero != 3 or workload.parallel.state_shards == 1:
+    """Return the whole model that ZeRO-3 gathers to generate, empty where the card has it; in PPO two of them.
+
+    **Source**: TRL 1.10 (f2cd577) ppo_trainer.py: `unwrap_model_for_generation` gathers all parameters of
+    `PolicyAndValueWrapper`, and the scores are computed before they are freed.
+    """
+    if workload.parallel.zero != _SHARDED or workload.parallel.state_shards == 1:
         return []
+    models = 2 if workload.alignment.method == "ppo" else 1
     size, count = compute_bytes(workload), architecture.parameters
     symbols = (
+        library_symbol("m", models, "models that are gathered: in PPO the value model, too"),
         model_symbol("P", count, "parameters of the model"),
         format_symbol("w", size, "bytes per parameter"),
     )
-    return [measured_term("communication", count * size, "P × w", symbols, _GATHER_SOURCE)]
+    return [measured_term("communication", models * count * size, "m × P × w", symbols, _GATHER_SOURCE)]
 
 
 def _sync(
