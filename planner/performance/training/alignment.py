@@ -1,7 +1,8 @@
 """Time of a step of preference tuning or reinforcement learning: generation, scores, training and weight sync."""
 
+from collections.abc import Iterator
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.memory.alignment.models import value_network, value_training
@@ -66,25 +67,22 @@ def _estimated(
     if base.seconds is None or not cards:
         return base
     slowest = min(cards, key=lambda kind: kind[0].bandwidth_bytes_per_s or 0.0)[0]
-    added: list[tuple[TimeTerm, float, float, Bound | None]] = []
-    for found in _other_phases(architecture, workload, slowest, setting):
-        if isinstance(found, str):
-            return TimeResult(task="training", kind="step", unsupported=found)
-        added.append(found)
+    try:
+        added = list(_other_phases(architecture, workload, slowest, setting))
+    except _UnknownTimeError as error:
+        return TimeResult(task="training", kind="step", unsupported=str(error))
     if alignment.method == "ppo":
-        value = training_time(value_network(architecture), value_training(step), cards, setting)
-        if value.seconds:
-            term = _term("value_model", value.seconds, "t_step of the value model", _VALUE)
-            added.append((term, value.low_seconds or value.seconds, value.high_seconds or value.seconds, value.bound))
-    seconds = base.seconds + sum(term.seconds for term, *_ in added)
-    low = (base.low_seconds or base.seconds) + sum(each[1] for each in added)
-    high = (base.high_seconds or base.seconds) + sum(each[2] for each in added)
+        value = training_time(value_network(architecture), value_training(workload), cards, setting)
+        added.append(_phase("value_model", 1, value, "t_step of the value model", _VALUE))
+    seconds = base.seconds + sum(each.term.seconds for each in added)
+    low = (base.low_seconds or base.seconds) + sum(each.low for each in added)
+    high = (base.high_seconds or base.seconds) + sum(each.high for each in added)
     prompts = (
         (base.samples_per_second or 0.0) * base.seconds / alignment.sequences(1) / alignment.completions_per_prompt
     )
     tokens = None if base.tokens_per_second is None else base.tokens_per_second * base.seconds
-    longest = max(added, key=lambda each: each[0].seconds, default=None)
-    bound = longest[3] if longest and longest[0].seconds > base.seconds else base.bound
+    longest = max(added, key=lambda each: each.term.seconds, default=None)
+    bound = longest.bound if longest and longest.term.seconds > base.seconds else base.bound
     return base.evolve(
         seconds=seconds,
         low_seconds=low,
@@ -95,55 +93,68 @@ def _estimated(
         samples_per_second=prompts / seconds,
         samples="pairs" if alignment.method == "dpo" else "prompts",
         bound=bound,
-        terms=(*(term for term, *_ in added), *base.terms),
+        terms=(*(each.term for each in added), *base.terms),
         mfu_fraction=None if base.mfu_fraction is None else base.mfu_fraction * base.seconds / seconds,
         notes=(*base.notes, *((_ASSUMED,) if alignment.generates else ())),
     )
 
 
-def _other_phases(
-    architecture: Architecture, workload: Training, gpu: Gpu, setting: TimeSetting
-) -> "list[tuple[TimeTerm, float, float, Bound | None] | str]":
-    """Return the time terms besides training, with bounds and limiting resource, or the reason why one is unknown."""
+class _UnknownTimeError(Exception):
+    """The reason why the time of a phase is unknown."""
+
+
+class _Phase(NamedTuple):
+    """A phase besides training: its time with bounds, and the resource that takes most of it."""
+
+    term: TimeTerm
+    low: float
+    high: float
+    bound: Bound | None
+
+
+def _phase(name: TimeTermName, times: int, time: TimeResult, formula: str, source: str) -> _Phase:
+    """Return the phase that takes `times` times as long as `time`.
+
+    Raises:
+        _UnknownTimeError: If that is unknown.
+    """
+    if time.seconds is None:
+        raise _UnknownTimeError(f"{name.replace('_', ' ')}: {time.unsupported}")
+    term = TimeTerm(
+        name=name, seconds=times * time.seconds, formula=formula, symbols=(), source=source, certainty="measured"
+    )
+    low, high = time.low_seconds or time.seconds, time.high_seconds or time.seconds
+    return _Phase(term, times * low, times * high, time.token_bound or time.bound)
+
+
+def _other_phases(architecture: Architecture, workload: Training, gpu: Gpu, setting: TimeSetting) -> Iterator[_Phase]:
+    """Yield generation, scores and weight sync of a step of `workload`, as far as it has them.
+
+    Raises:
+        _UnknownTimeError: If the time of one is unknown.
+    """
     alignment, tensor = workload.alignment, workload.parallel.tensor
     sequences = alignment.sequences(workload.micro_batch) * workload.gradient_accumulation
-    found: list[tuple[TimeTerm, float, float, Bound | None] | str] = []
+    further = alignment.further_cards
     if alignment.generates:
         everywhere = sequences * (workload.parallel.data or 1)
-        rollout = rollout_workload(
-            architecture, workload, ceil(everywhere / alignment.further_cards) if alignment.further_cards else sequences
-        )
+        rollout = rollout_workload(architecture, workload, ceil(everywhere / further) if further else sequences)
         at_once = _sequences_at_once(architecture, rollout, gpu)
-        sharing = Parallel(tensor=1 if alignment.further_cards else tensor, data=1)
-        time = inference_time(
-            architecture, rollout.replaced(batch=at_once, parallel=sharing), ((gpu, sharing.tensor),), setting
-        )
-        if time.seconds is None:
-            return [f"generation: {time.unsupported}"]
-        rounds = ceil(rollout.batch / at_once)
-        term = _term("generation", rounds * time.seconds, "⌈n / B⌉ × t_generation", _GENERATION)
-        bounds = (rounds * (time.low_seconds or 0.0), rounds * (time.high_seconds or 0.0))
-        found.append((term, *bounds, time.token_bound or time.bound))
-    passes = _scoring_passes(alignment)
-    if passes:
+        sharing = Parallel(tensor=1 if further else tensor, data=1)
+        one = rollout.replaced(batch=at_once, parallel=sharing)
+        time = inference_time(architecture, one, ((gpu, sharing.tensor),), setting)
+        yield _phase("generation", ceil(rollout.batch / at_once), time, "⌈n / B⌉ × t_generation", _GENERATION)
+    if passes := _scoring_passes(alignment):
         length = workload.sequence_length or 1
         scored = rollout_workload(architecture, workload.replaced(alignment=alignment.evolve(engine="none")), sequences)
-        prefill = scored.replaced(prompt_length=length, context_length=length, parallel=Parallel(tensor=tensor, data=1))
-        time = inference_time(architecture, prefill, ((gpu, tensor),), setting)
-        if time.first_token_seconds is None:
-            return [f"scores: {time.unsupported}"]
-        term = _term("scoring", passes * time.first_token_seconds, f"{passes} × t_prefill", _SCORING)
-        low, high = time.low_first_token_seconds or 0.0, time.high_first_token_seconds or 0.0
-        found.append((term, passes * low, passes * high, time.first_token_bound))
+        whole = scored.replaced(prompt_length=length, context_length=length, parallel=Parallel(tensor=tensor, data=1))
+        time = inference_time(architecture, whole, ((gpu, tensor),), setting)
+        yield _phase("scoring", passes, time, f"{passes} × t_prefill", _SCORING)
     if alignment.generates and alignment.engine != "none":
-        weights = rollout_workload(architecture, workload, 1).weights or "bf16"
-        size = weight_bytes(architecture, weights) / tensor
-        rate = (gpu.bandwidth_bytes_per_s or 1.0) / 2
-        if alignment.further_cards:
-            rate = links_of(gpu, setting).network_bytes_per_s
-        seconds = size / rate
-        found.append((_term("weight_sync", seconds, "W ÷ B", _SYNC), seconds, seconds, "communication"))
-    return found
+        size = weight_bytes(architecture, rollout_workload(architecture, workload, 1).weights or "bf16") / tensor
+        rate = links_of(gpu, setting).network_bytes_per_s if further else (gpu.bandwidth_bytes_per_s or 1.0) / 2
+        copied = TimeResult(task="training", kind="step", seconds=size / rate, bound="communication")
+        yield _phase("weight_sync", 1, copied, "W ÷ B", _SYNC)
 
 
 def _scoring_passes(alignment: Alignment) -> int:
@@ -164,7 +175,3 @@ def _sequences_at_once(architecture: Architecture, rollout: Inference, gpu: Gpu)
     program = serving_memory(ROLLOUT_ENGINE)
     pool = program.timeline(architecture, rollout, program.card_class(gpu)).pool
     return rollout.batch if pool is None else max(1, min(rollout.batch, int(pool.capacity(memory).sequences)))
-
-
-def _term(name: TimeTermName, seconds: float, formula: str, source: str) -> TimeTerm:
-    return TimeTerm(name=name, seconds=seconds, formula=formula, symbols=(), source=source, certainty="measured")
