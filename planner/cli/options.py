@@ -25,7 +25,7 @@ from planner.storage import UnreadableFileError, read_regular
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
-from planner.workload.rules import COUNT_HINT, LENGTH_RULES, field_reader
+from planner.workload.rules import COUNT_HINT, check_given_lengths, field_reader
 from planner.workload.software.registry import program_started_as, setting_names
 from planner.workload.software.software import EngineSettings
 from planner.workload.workload import Inference, Workload
@@ -266,15 +266,15 @@ def check_lengths(arguments: argparse.Namespace, requested: Workload, architectu
     Raises:
         SpecError: If the network's inputs have no variable length, or the prompt is longer than the context.
     """
-    given = next((name for name in ("context", "prompt", "seq") if getattr(arguments, name) is not None), None)
+    given = next(
+        (name for name in ("context", "prompt", "seq", "completion") if getattr(arguments, name) is not None), None
+    )
     if given is None or architecture is None:
         return
     if not architecture.has_variable_length:
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
-    if not isinstance(requested, Inference):
-        return
     try:
-        LENGTH_RULES.check(requested, model=architecture)
+        check_given_lengths(requested, architecture)
     except SpecError as error:
         raise naming_options(error) from error
 

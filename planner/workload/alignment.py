@@ -23,6 +23,18 @@ DEFAULT_COMPLETION: Final = 512
 """Tokens of a completion: TRL's default `max_completion_length`."""
 ROLLOUT_ENGINE: Final = "vllm"
 """The engine that generates completions besides the trainer itself."""
+_REFERENCE_BRIEFS: Final[dict[Reference, str]] = {
+    "kept": "reference kept",
+    "adapter-off": "reference by adapters off",
+    "precomputed": "reference computed first",
+    "none": "no reference",
+}
+_ENGINE_BRIEFS: Final[dict[RolloutEngine, str]] = {
+    "none": "",
+    "vllm": "vLLM beside it",
+    "vllm-asleep": "vLLM asleep beside it",
+    "other-cards": "vLLM on other GPUs",
+}
 _PAIR: Final = 2
 """Sequences in a pair of preferences: the chosen and the rejected one."""
 
@@ -58,6 +70,7 @@ class Alignment(Spec):
             "alignment",
             explanation="DPO compares two given answers; PPO and GRPO generate answers and score them.",
             choices=ALIGNMENT_TITLES,
+            brief=lambda method: "Next token" if method == "none" else method.upper(),
             leads=True,
             shown_when=generates_text,
         ),
@@ -77,6 +90,7 @@ class Alignment(Spec):
             explanation="Log-probabilities need the logits of these tokens.",
             unit="tokens",
             stops=doubling(128, 32_768),
+            brief="completions of {}",
             shown_when=_aligns,
         ),
     ] = None
@@ -110,7 +124,7 @@ class Alignment(Spec):
                 "precomputed": "Computed before training",
                 "none": "None",
             },
-            brief="reference: {}",
+            brief=lambda reference: _REFERENCE_BRIEFS[reference],
             shown_when=_aligns,
         ),
     ] = None
@@ -121,6 +135,7 @@ class Alignment(Spec):
             "--reward",
             "alignment",
             choices={"function": "A function", "model": "A reward model"},
+            brief=lambda reward: "reward model" if reward == "model" else "",
             shown_when=_generates,
         ),
     ] = "function"
@@ -163,7 +178,7 @@ class Alignment(Spec):
                 "vllm-asleep": "vLLM on the same GPUs, asleep while training",
                 "other-cards": "vLLM on other GPUs",
             },
-            brief="{}",
+            brief=lambda engine: _ENGINE_BRIEFS[engine],
             shown_when=_generates,
         ),
     ] = "none"
@@ -177,6 +192,7 @@ class Alignment(Spec):
             "alignment",
             explanation="TRL's default is 0.3 since version 0.18; 0.9 leaves no room for training.",
             stops=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+            brief="with {} of the GPU",
             shown_when=_shares_card,
         ),
     ] = 0.3
@@ -204,6 +220,7 @@ class Alignment(Spec):
             explanation="Logits of all of them are alive at once.",
             placeholder="the micro-batch size",
             stops=doubling(1, 256),
+            brief="{} scored at once",
             shown_when=_generates,
         ),
     ] = None
@@ -245,9 +262,10 @@ class Alignment(Spec):
         """
         if self.method == "none":
             return self
+        completion = self.completion_length or min(DEFAULT_COMPLETION, sequence_length // 2)
         usual: Reference = "none" if self.method == "grpo" else "adapter-off" if adapts else "kept"
         return self.evolve(
-            completion_length=self.completion_length or max(min(DEFAULT_COMPLETION, sequence_length // 2), 1),
+            completion_length=max(min(completion, sequence_length - 1), 1),
             reference=self.reference or usual,
             score_batch=self.score_batch or micro_batch,
         )
@@ -262,5 +280,5 @@ class AlignedLengths(NamedTuple):
 
 def aligned_lengths(alignment: Alignment, sequence_length: int) -> AlignedLengths:
     """Return the tokens of prompt and completion in sequences of `sequence_length`; `alignment` is settled."""
-    completion = min(alignment.completion_length or 0, sequence_length)
+    completion = alignment.completion_length or 0
     return AlignedLengths(max(sequence_length - completion, 1), completion)

@@ -102,7 +102,7 @@ def _settled_alignment(workload: Training, architecture: Architecture, length: i
     """Return the workload's preference tuning or reinforcement learning with its unset fields filled in.
 
     Raises:
-        SpecError: If the model generates no text, or the completion leaves no room for a prompt.
+        SpecError: If the model generates no text.
     """
     alignment = workload.alignment
     if alignment.method == "none":
@@ -110,11 +110,7 @@ def _settled_alignment(workload: Training, architecture: Architecture, length: i
     if architecture.kind not in ("decoder", "vision-language"):
         reason = f"{alignment.method.upper()} compares generated text, and {architecture.model_type} generates none"
         raise SpecError("alignment.method", reason, "Choose a decoder, or the objective none.")
-    settled = alignment.settled(adapts=workload.adapts, sequence_length=length, micro_batch=workload.micro_batch)
-    if (settled.completion_length or 0) >= length:
-        reason = f"a completion of {settled.completion_length:,} tokens leaves no prompt in sequences of {length:,}"
-        raise SpecError("alignment.completion_length", reason, "Choose longer sequences (--seq).")
-    return settled
+    return alignment.settled(adapts=workload.adapts, sequence_length=length, micro_batch=workload.micro_batch)
 
 
 def _images_per_prompt(workload: Inference, architecture: Architecture, profile: str) -> int | None:

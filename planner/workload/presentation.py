@@ -29,7 +29,7 @@ GROUPS: Final[dict[Group, str]] = {
     "precision": "Precision",
     "adapters": "Adapters",
     "trained": "Partial training",
-    "alignment": "Preferences and rewards",
+    "alignment": "Objective",
     "step": "Optimizer step",
     "checkpointing": "Activation checkpointing",
     "software": "Software",

@@ -515,6 +515,31 @@ LENGTH_RULES: Final = RuleSet(
 The window and the command line check them; in estimates, a context holds at least its prompt.
 """
 
+ALIGNED_LENGTH_RULES: Final = RuleSet(
+    WorkloadRule(
+        ("alignment.completion_length", "sequence_length"),
+        lambda completion, length: None in (completion, length) or completion < length,
+        lambda completion, length: f"a completion of {completion:,} tokens leaves no prompt in sequences of {length:,}",
+        hint="Shorten the completion, or raise the sequence length.",
+        remedies=({"alignment.completion_length": None}, {"sequence_length": None}),
+    ),
+    task="training",
+)
+"""Rules on the lengths that a person gives; in estimates, a sequence leaves at least one token to its prompt."""
+
+
+def check_given_lengths(workload: object, model: Architecture | None) -> None:
+    """Check the lengths that a person gives for a `workload` of `model`.
+
+    Raises:
+        SpecError: If they do not go together.
+    """
+    if field_reader(workload)("task") == "inference":
+        LENGTH_RULES.check(workload, model=model)
+    else:
+        ALIGNED_LENGTH_RULES.check(workload)
+
+
 STAGE_RULES: Final = RuleSet(
     WorkloadRule(
         ("parallel.pipeline_layers", "parallel.pipeline"),
@@ -755,6 +780,7 @@ _RULE_SETS: Final = (
     INFERENCE_RULES,
     WEIGHT_FILE_RULES,
     LENGTH_RULES,
+    ALIGNED_LENGTH_RULES,
     STAGE_RULES,
     COUNT_RULES,
     REPLICA_RULES,
