@@ -3,9 +3,9 @@
     python benchmarks/alignment_accuracy.py [--left-out]
 
 Prints each published figure of `tests/truth/alignment.csv` that the estimate covers, in three groups: parts that follow
-from stated shapes alone, whole runs, and whole runs whose lengths or formats the source does not state and for which the
+from stated shapes alone, whole runs, and whole runs whose lengths or formats the source does not state, for which the
 largest are assumed. Then the median and the worst error of each group and of all, and the median with each source left
-out in turn: no constant is fitted to these rows. `--left-out` lists what was found and is not compared, with the reason.
+out in turn: no constant is fitted to these rows. `--left-out` lists what was found and is not compared, and why.
 """
 
 import argparse

@@ -231,6 +231,23 @@ class Alignment(Spec):
         return self.method in ("ppo", "grpo")
 
     @property
+    def unused(self) -> frozenset[str]:
+        """The fields that have no effect beside the others."""
+        if self.method == "none":
+            return frozenset(Alignment.model_fields)
+        used = {
+            "group": self.method == "grpo",
+            "reward": self.generates,
+            "reward_parameters": self.generates and self.reward == "model",
+            "value": self.method == "ppo",
+            "engine": self.generates,
+            "engine_memory": self.shares_card,
+            "engine_cards": self.generates and self.engine == "other-cards",
+            "score_batch": self.generates,
+        }
+        return frozenset(name for name, has_effect in used.items() if not has_effect)
+
+    @property
     def shares_card(self) -> bool:
         """Return whether an inference engine runs on the cards that train."""
         return self.generates and self.engine in ("vllm", "vllm-asleep")
