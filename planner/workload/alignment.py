@@ -40,7 +40,7 @@ _PAIR: Final = 2
 
 
 def _aligns(context: FieldContext) -> bool:
-    return context.workload.alignment.method != "none"
+    return bool(context.workload.alignment.method != "none")
 
 
 def _generates(context: FieldContext) -> bool:
@@ -48,11 +48,11 @@ def _generates(context: FieldContext) -> bool:
 
 
 def _shares_card(context: FieldContext) -> bool:
-    return _generates(context) and context.workload.alignment.shares_card
+    return bool(context.workload.alignment.shares_card)
 
 
 def _has_reward_model(context: FieldContext) -> bool:
-    return _generates(context) and context.workload.alignment.reward == "model"
+    return _generates(context) and bool(context.workload.alignment.reward == "model")
 
 
 class Alignment(Spec):

@@ -61,3 +61,12 @@ def test_groups_fill_the_sequences_of_all_replicas():
     with pytest.raises(SpecError, match="groups of 8 completions do not fill the 4 sequences"):
         with_defaults(one, small_llama(), 1)
     assert with_defaults(one, small_llama(), 2)
+
+
+def test_fields_of_other_objectives_have_no_effect():
+    assert Alignment().unused == set(Alignment.model_fields)
+    pairs = {"group", "reward", "reward_parameters", "value", "engine", "engine_memory", "engine_cards", "score_batch"}
+    assert Alignment(method="dpo").unused == pairs
+    shared = Alignment(method="grpo", reward="model", engine="vllm")
+    assert shared.unused == {"value", "engine_cards"}
+    assert Alignment(method="ppo", engine="other-cards").unused == {"group", "reward_parameters", "engine_memory"}

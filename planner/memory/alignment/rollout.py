@@ -99,8 +99,8 @@ def engine_share(
         cache = pool.bytes
         held = max(pool.reserved_bytes, weights + outside)
         note = (
-            f"vLLM takes {100 * alignment.engine_memory:.0f} % of the GPU: room for {int(pool.sequences):,} completions "
-            f"at once, of {generation.batch:,} in a step."
+            f"vLLM takes {100 * alignment.engine_memory:.0f} % of the GPU: room for {int(pool.sequences):,} "
+            f"completions at once, of {generation.batch:,} in a step."
         )
         if pool.sequences < 1:
             note = (

@@ -128,8 +128,8 @@ def _before_training(
     scoring = _scoring(architecture, workload, program)
     if alignment.generates:
         by_trainer = alignment.method == "ppo" and alignment.engine == "none"
-        kept = _gathered_model(architecture, workload) if by_trainer else []
-        held = [*passing, *kept, *scoring, *beside, *_waiting(engine)]
+        gathered = _gathered_model(architecture, workload) if by_trainer else []
+        held = [*passing, *gathered, *scoring, *beside, *_waiting(engine)]
         yield Snapshot("score", held, "log-probabilities and rewards of the completions are computed without gradients")
     elif alignment.scores_reference:
         saved = [each for each in _last(step, "forward").terms if each.name == "activations"]
