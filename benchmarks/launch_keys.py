@@ -35,6 +35,7 @@ SOURCES = {
         "trl",
         (
             "trl/trainer/base_config.py", "trl/trainer/sft_config.py", "trl/trainer/model_config.py",
+            "trl/trainer/dpo_config.py", "trl/trainer/grpo_config.py", "trl/scripts/grpo.py",
             "trl/scripts/utils.py", "transformers/training_args.py",
         ),
     ),

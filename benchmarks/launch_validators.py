@@ -63,12 +63,19 @@ def _deepspeed_keys(document: dict[str, Any]) -> None:
 
 
 def _trl(folder: Path, _words: Words) -> None:
-    """Read the file by the parser of `trl sft`."""
-    from trl import ModelConfig, ScriptArguments, SFTConfig, TrlParser
+    """Read the file by the parser of `trl sft`, `trl dpo` or `trl grpo`."""
+    from trl import DPOConfig, GRPOConfig, ModelConfig, ScriptArguments, SFTConfig, TrlParser
+    from trl.scripts.grpo import GRPOScriptArguments
 
-    document = _without_gpu(_document(folder / "sft.yaml"))
+    classes = {
+        "sft": (ScriptArguments, SFTConfig),
+        "dpo": (ScriptArguments, DPOConfig),
+        "grpo": (GRPOScriptArguments, GRPOConfig),
+    }
+    name = next(name for name in classes if (folder / f"{name}.yaml").exists())
+    document = _without_gpu(_document(folder / f"{name}.yaml"))
     _deepspeed_in(document)
-    TrlParser((ScriptArguments, SFTConfig, ModelConfig)).parse_dict(document, allow_extra_keys=False)
+    TrlParser((*classes[name], ModelConfig)).parse_dict(document, allow_extra_keys=False)
 
 
 def _llama_factory(folder: Path, _words: Words) -> None:

@@ -25,10 +25,10 @@ from planner.storage import UnreadableFileError, read_regular
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
-from planner.workload.rules import COUNT_HINT, LENGTH_RULES, field_reader
+from planner.workload.rules import COUNT_HINT, check_given_lengths, field_reader
 from planner.workload.software.registry import program_started_as, setting_names
 from planner.workload.software.software import EngineSettings
-from planner.workload.workload import Inference, Workload
+from planner.workload.workload import Inference, Training, Workload
 
 _FIELDS_OF_BOTH_TASKS: Final = ("parallel", "gpus", "other_processes_bytes")
 _MAX_FILE_BYTES: Final = 2**20
@@ -179,10 +179,15 @@ def _fields_by_option() -> Mapping[str, Sequence[WorkloadField]]:
 
 
 def _has_no_effect(requested: Workload, used: Workload, field: WorkloadField) -> bool:
-    """Return whether `field` is no default of `used`: parallelism unused or chosen, or the KV cache of a pipeline."""
+    """Return whether `field` is no default of `used`.
+
+    Such are parallelism that is unused or chosen, what another objective needs, and the KV cache of a pipeline.
+    """
     if field.name.startswith("parallel."):
         is_chosen = requested.parallel.is_open and used.parallel != requested.parallel.evolve(data=1)
         return field.default is not None or is_chosen
+    if field.name.startswith("alignment.") and isinstance(used, Training):
+        return field.name.removeprefix("alignment.") in used.alignment.unused
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
 
 
@@ -266,15 +271,15 @@ def check_lengths(arguments: argparse.Namespace, requested: Workload, architectu
     Raises:
         SpecError: If the network's inputs have no variable length, or the prompt is longer than the context.
     """
-    given = next((name for name in ("context", "prompt", "seq") if getattr(arguments, name) is not None), None)
+    given = next(
+        (name for name in ("context", "prompt", "seq", "completion") if getattr(arguments, name) is not None), None
+    )
     if given is None or architecture is None:
         return
     if not architecture.has_variable_length:
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
-    if not isinstance(requested, Inference):
-        return
     try:
-        LENGTH_RULES.check(requested, model=architecture)
+        check_given_lengths(requested, architecture)
     except SpecError as error:
         raise naming_options(error) from error
 

@@ -26,7 +26,7 @@ from planner.plan.plan import Plan
 from planner.storage import write_atomically
 from planner.workload.fields import fields_of
 from planner.workload.rules import field_reader
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, Training
 
 _CARDS_PER_NODE: Final = 8
 _NO_SETTING: Final = "has no such setting"
@@ -114,6 +114,13 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
             "profile",
             f"the plan is for {plan.workload.profile}, which {launcher.title} does not run",
             f"Plan with --profile {' or '.join(launcher.profiles)}.",
+        )
+    if isinstance(workload, Training) and workload.alignment.method not in launcher.objectives:
+        others = [each.name for each in LAUNCHERS.values() if workload.alignment.method in each.objectives]
+        raise SpecError(
+            "alignment.method",
+            f"no files are written for {workload.alignment.method.upper()} in {launcher.title}",
+            f"Write for {' or '.join(others)}.",
         )
     evaluation = evaluate(launcher.complete(plan), catalog)
     if evaluation.memory.unsupported or evaluation.memory.verdict == "does-not-fit":

@@ -60,7 +60,7 @@ _PROGRAMS: Final = (
     _Program(("ollama", "create"), "ollama", "-f"),
     _Program(("torchtitan.train",), "torchtitan", parse=torchtitan_options),
     _Program(("accelerate", "launch"), None, "--config_file"),
-    _Program(("trl", "sft"), None, "--config"),
+    *(_Program(("trl", command), None, "--config") for command in ("sft", "dpo", "grpo")),
     _Program(("axolotl", "train"), None, ""),
     _Program(("llamafactory-cli", "train"), None, ""),
     _Program(("deepspeed",), None, "--deepspeed_config"),

@@ -11,6 +11,7 @@ from planner.models.architecture import Architecture
 from planner.plan.evaluate import Evaluation
 from planner.plan.logs.log_amounts import RowName
 from planner.plan.plan import Plan
+from planner.workload.alignment import AlignmentMethod
 from planner.workload.choices import Task
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.servers import Option
@@ -151,7 +152,7 @@ class Launcher(NamedTuple):
 
     `complete` sets what a plan leaves open and the program needs, so that the plan is estimated as it will run.
     `measure` returns the commands that measure a job on the real cards; without it they are lines of PyTorch. `reader`
-    reads the command of a program that is no training file's.
+    reads the command of a program that is no training file's, and `objectives` are those that it can train.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Launcher(NamedTuple):
     write: Callable[[LaunchFacts], Job]
     measure: Callable[[LaunchFacts, Job], tuple[Measurement, ...]] | None = None
     reader: CommandReader | None = None
+    objectives: tuple[AlignmentMethod, ...] = ("none",)
 
 
 class LaunchPlace(NamedTuple):

@@ -272,7 +272,7 @@ def fits_on(
     filled_workload, program = resolved.workload, memory_of(*resolved)
     by_class: dict[Hashable, tuple[LoadedCards, PeakNeed]] = {}
     for gpu, usable in cards:
-        card_class = card_class_of(program, gpu)
+        card_class = card_class_of(program, filled_workload, CardGroup(gpu, usable))
         if card_class not in by_class:
             placed = [
                 (loaded_cards, loaded_cards.need())

@@ -16,7 +16,7 @@ _PLATFORM: Final = (
     "Usable memory assumes Linux and no desktop on this card. Otherwise, enter the memory that nvidia-smi shows before "
     "your run under “Used by other programs”."
 )
-_SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_cache", "state")
+_SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "other_models", "kv_cache", "state")
 
 
 class CardFit(NamedTuple):

@@ -19,11 +19,25 @@ TermName = Literal[
     "buffers",
     "temporaries",
     "adapters",
+    "other_models",
+    "engine",
     "communication",
     "framework_overhead",
 ]
 PhaseName = Literal[
-    "load", "forward", "loss", "backward", "step", "prefill", "decode", "encode-text", "denoise", "decode-image"
+    "load",
+    "generate",
+    "score",
+    "forward",
+    "loss",
+    "backward",
+    "step",
+    "sync",
+    "prefill",
+    "decode",
+    "encode-text",
+    "denoise",
+    "decode-image",
 ]
 TermCertainty = Literal["exact", "measured", "assumed"]
 """Certainty of a term. exact: counted; measured: formula checked against traces; assumed: taken from other cards."""

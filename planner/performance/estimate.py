@@ -32,6 +32,10 @@ def estimate_time(
     architecture = with_image_size(architecture, workload.image_size)
     # Imported lazily: a plan needs only one of them, and importing takes longer than estimating.
     if isinstance(workload, Training):
+        if workload.alignment.method != "none":
+            from planner.performance.training.alignment import aligned_time
+
+            return aligned_time(architecture, workload, cards, setting, measured_on)
         from planner.performance.training.estimate import training_time
 
         return training_time(architecture, workload, cards, setting, measured_on)

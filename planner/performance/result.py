@@ -30,6 +30,10 @@ TimeTermName = Literal[
     "cache_read",
     "decode_compute",
     "convolutions",
+    "generation",
+    "scoring",
+    "value_model",
+    "weight_sync",
 ]
 Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]
 Basis = Literal["measured", "same card", "family", "unmeasured"]
@@ -80,7 +84,9 @@ class TimeResult(Spec):
     high_tokens_per_second: float | None = None
     """One case in ten is faster."""
     samples_per_second: float | None = Field(default=None, description="sequences, images or requests per second")
-    samples: Literal["samples", "images"] = Field(default="samples", description="what samples per second count")
+    samples: Literal["samples", "images", "prompts", "pairs"] = Field(
+        default="samples", description="what samples per second count"
+    )
     requests_at_once: int | None = Field(default=None, description="requests that a replica processes together")
     prompt_tokens: int | None = Field(default=None, description="tokens of the prompt of each request")
     first_token_seconds: float | None = None

@@ -11,7 +11,7 @@ from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, shared_fits_among
-from planner.plan.money import linked_cards, plan_throughput
+from planner.plan.money import linked_cards, paid_cards, plan_throughput
 from planner.plan.plan import Plan
 from planner.workload.parallel import Parallel
 
@@ -58,7 +58,7 @@ def job_by_gpu(
         if timed_job is not None:
             jobs[gpu_id] = timed_job
     candidates = {
-        gpu_id: CardDemand(gpu_id, plan.count, timed.demand, timed.linked_cards) for gpu_id, timed in jobs.items()
+        gpu_id: CardDemand(gpu_id, paid_cards(plan), timed.demand, timed.linked_cards) for gpu_id, timed in jobs.items()
     }
     rows = quote_offers(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
     return {

@@ -13,8 +13,9 @@ from planner.errors import SpecError
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
+from planner.plan.plan import Plan
 from planner.units import GIB
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, Training
 
 if TYPE_CHECKING:
     from planner.performance.inference.service import ServiceRate
@@ -53,7 +54,7 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
     gpu = catalog.hardware.gpu(plan.gpu)
     try:
         estimate = estimate_cost(
-            plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today, linked_cards(evaluation)
+            plan.cost, gpu, paid_cards(plan), plan_throughput(evaluation), catalog.cost, today, linked_cards(evaluation)
         )
     except SpecError as error:
         return PlanCost(None, error.explanation, f"cost.{error.field}", error, blocked)
@@ -62,6 +63,12 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
         return PlanCost(replace(estimate, result=result), blocked=blocked)
     own_server = plan.cost.buy.server_price_usd is not None
     return PlanCost(estimate if own_server else _with_system_prices(estimate, catalog.hardware.systems))
+
+
+def paid_cards(plan: Plan) -> int:
+    """Return the number of cards that the plan pays for: its own, and those that generate completions for them."""
+    workload = plan.workload
+    return plan.count + (workload.alignment.further_cards if isinstance(workload, Training) else 0)
 
 
 def find_blocked(evaluation: Evaluation) -> Blocked | None:

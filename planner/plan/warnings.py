@@ -279,7 +279,11 @@ def _warn_adapter_activations(evaluation: Evaluation, architecture: Architecture
         return
     plain = workload.weights if workload.weights in ("fp32", "fp16") else "bf16"
     # Activations do not depend on the optimizer, and not every optimizer supports 16-bit parameters.
-    same: dict[str, object] = {"optimizer": "adamw", "optimizer_step": None}
+    same: dict[str, object] = {
+        "optimizer": "adamw",
+        "optimizer_step": None,
+        "alignment": workload.alignment.evolve(reference=None),
+    }
     changes = {"method": "full", "lora": None, "weights": plain, "compute": plain}
     whole = memory_with_changes(evaluation, architecture, **changes, **same)
     (saved_bytes, phase), (full_bytes, _) = _most_activations(evaluation.memory), _most_activations(whole)
@@ -292,8 +296,9 @@ def _warn_adapter_activations(evaluation: Evaluation, architecture: Architecture
 
 
 def _most_activations(memory: MemoryResult) -> tuple[int, PhaseName]:
-    """Return the largest activation memory of any phase in bytes, and the phase."""
+    """Return the largest activation memory of any phase of a training step in bytes, and the phase."""
+    phases = [phase for phase in memory.phases if phase.name in _MOMENTS]
     return max(
-        ((part.bytes, phase.name) for phase in memory.phases for part in phase.shares if part.name == "activations"),
+        ((part.bytes, phase.name) for phase in phases for part in phase.shares if part.name == "activations"),
         default=(0, memory.peak_phase),
     )

@@ -11,6 +11,8 @@ TERM_TITLES: Final[dict[TermName, str]] = {
     "adapters": "Adapters",
     "gradients": "Gradients",
     "optimizer_states": "Optimizer states",
+    "other_models": "Other models",
+    "engine": "Inference engine",
     "activations": "Activations",
     "logits": "Logits and loss",
     "kv_cache": "KV cache",
@@ -23,10 +25,13 @@ TERM_TITLES: Final[dict[TermName, str]] = {
 
 PHASE_TITLES: Final[dict[PhaseName, str]] = {
     "load": "Load",
+    "generate": "Generate",
+    "score": "Score",
     "forward": "Forward",
     "loss": "Loss",
     "backward": "Backward",
     "step": "Step",
+    "sync": "Weight sync",
     "prefill": "Prefill",
     "decode": "Decode",
     "encode-text": "Encode text",
@@ -36,10 +41,13 @@ PHASE_TITLES: Final[dict[PhaseName, str]] = {
 
 PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
     "load": "while the weights load",
+    "generate": "while completions are generated",
+    "score": "while completions are scored",
     "forward": "in the forward pass",
     "loss": "at the loss",
     "backward": "in the backward pass",
     "step": "in the optimizer step",
+    "sync": "while weights are copied to the engine",
     "prefill": "during prefill",
     "decode": "during decoding",
     "encode-text": "while the prompt is encoded",

@@ -9,6 +9,8 @@ from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.models.diffusion import DiffusionTransformer, find_networks
 from planner.models.images import embeds_images, image_tokens
+from planner.workload.alignment import Alignment
+from planner.workload.choices import Loss
 from planner.workload.formats import autocasts, product_format
 from planner.workload.layout import resolve_parallel
 from planner.workload.optimizers import OPTIMIZERS
@@ -43,12 +45,14 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     if architecture.kind == "diffusion":
         return pipeline_defaults(workload, architecture, parallel)
     if isinstance(workload, Training):
+        length = _input_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE)
         return workload.evolve(
-            sequence_length=_input_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE),
+            sequence_length=length,
+            alignment=_settled_alignment(workload, architecture, length),
             weights=workload.weights or default_weight_format(workload),
             lora=workload.lora or (Lora() if workload.adapts else None),
             optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
-            loss=workload.loss or training_support(workload.profile).loss,
+            loss=workload.loss or _default_loss(workload),
             parallel=parallel,
         )
     if workload.image_size is not None and not architecture.kind.startswith("vision"):
@@ -80,6 +84,33 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         images=images,
         parallel=parallel,
     )
+
+
+def _default_loss(workload: Training) -> Loss:
+    """Return the loss that the program uses unless asked otherwise.
+
+    **Source**: TRL 1.16 computes log-probabilities in tiles (trainer/utils.py add_fused_lm_head), with Liger's kernels
+    for the layers alone; Unsloth fuses them with the head. It has no PPO: that of verl and OpenRLHF is from all logits.
+    """
+    own, objective = training_support(workload.profile), workload.alignment.method
+    if objective == "none":
+        return own.loss
+    return "full-logits" if objective == "ppo" else own.alignment_loss
+
+
+def _settled_alignment(workload: Training, architecture: Architecture, length: int) -> Alignment:
+    """Return the workload's preference tuning or reinforcement learning with its unset fields filled in.
+
+    Raises:
+        SpecError: If the model generates no text.
+    """
+    alignment = workload.alignment
+    if alignment.method == "none":
+        return alignment
+    if architecture.kind not in ("decoder", "vision-language"):
+        reason = f"{alignment.method.upper()} compares generated text, and {architecture.model_type} generates none"
+        raise SpecError("alignment.method", reason, "Choose a decoder, or the objective none.")
+    return alignment.settled(adapts=workload.adapts, sequence_length=length, micro_batch=workload.micro_batch)
 
 
 def _images_per_prompt(workload: Inference, architecture: Architecture, profile: str) -> int | None:

@@ -7,7 +7,7 @@ forms offer only values that satisfy them.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
+from math import lcm, prod
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
@@ -258,7 +258,75 @@ def _degrees_text(*sizes: int | None) -> str:
     return " × ".join(f"{name} {size:,}" for name, size in named if size is not None and size > 1)
 
 
+_GROUP_FIELDS: Final = (
+    "alignment.method",
+    "alignment.group",
+    "micro_batch",
+    "gradient_accumulation",
+    "parallel.tensor",
+    "count",
+)
+
+
+def _step_sequences(micro_batch: int, accumulation: int, tensor: int, count: int) -> int:
+    """Return the sequences that all replicas train in one optimizer step."""
+    return micro_batch * accumulation * max(count // tensor, 1)
+
+
+def _steps_of_whole_groups(group: int, micro_batch: int, _accumulation: int, tensor: int, count: int) -> int:
+    """Return the fewest accumulation steps with which whole groups of completions make a step."""
+    together = _step_sequences(micro_batch, 1, tensor, count)
+    return lcm(group, together) // together
+
+
 TRAINING_RULES: Final = RuleSet(
+    WorkloadRule(
+        ("alignment.method", "profile"),
+        lambda objective, profile: objective == "none" or training_support(profile).aligns,
+        lambda objective, profile: (
+            f"{objective.upper()} in {SOFTWARE[profile].title_for('training')} is not estimated: choose hf, liger, "
+            "unsloth or deepspeed, on which TRL, verl and OpenRLHF build"
+        ),
+        narrows=("alignment.method",),
+        remedies=({"alignment.method": "none"}, {"profile": RESET, "loss": None}),
+    ),
+    WorkloadRule(
+        ("loss", "alignment.method"),
+        lambda loss, objective: not (loss == "chunked" and objective == "ppo"),
+        "PPO computes log-probabilities from all logits, or fused with the output head",
+        hint="Choose full-logits.",
+        narrows=("loss",),
+        remedies=({"loss": None}, {"alignment.method": "none"}),
+    ),
+    WorkloadRule(
+        ("alignment.method", *_MODEL_PARALLEL[1:], "parallel.expert"),
+        lambda objective, *degrees: objective == "none" or set(degrees) == {1},
+        "splits of layers, contexts or experts are not estimated in preference tuning and reinforcement learning",
+        hint="Share by --zero or --tp.",
+        narrows=("alignment.method",),
+        remedies=({"alignment.method": "none"}, _RESET_PARALLELISM),
+    ),
+    WorkloadRule(
+        ("alignment.reference", "method"),
+        lambda reference, method: reference != "adapter-off" or _trains_adapters(method),
+        "a reference with its adapters off needs adapters: choose the method lora, or keep a copy",
+        narrows=("alignment.reference",),
+        remedies=({"alignment.reference": None}, {"method": "lora"}),
+    ),
+    WorkloadRule(
+        ("alignment.reference", "alignment.method"),
+        lambda reference, objective: reference != "precomputed" or objective == "dpo",
+        "only DPO can compute the reference before training: PPO and GRPO generate new completions in each step",
+        narrows=("alignment.reference",),
+        remedies=({"alignment.reference": None},),
+    ),
+    WorkloadRule(
+        ("alignment.engine", "alignment.method"),
+        lambda engine, objective: engine == "none" or objective in ("ppo", "grpo"),
+        "only PPO and GRPO generate completions: DPO and supervised training need no engine",
+        narrows=("alignment.engine",),
+        remedies=({"alignment.engine": "none"},),
+    ),
     WorkloadRule(
         ("lora", "method"),
         lambda lora, method: lora is None or _trains_adapters(method),
@@ -447,6 +515,31 @@ LENGTH_RULES: Final = RuleSet(
 The window and the command line check them; in estimates, a context holds at least its prompt.
 """
 
+ALIGNED_LENGTH_RULES: Final = RuleSet(
+    WorkloadRule(
+        ("alignment.completion_length", "sequence_length"),
+        lambda completion, length: None in (completion, length) or completion < length,
+        lambda completion, length: f"a completion of {completion:,} tokens leaves no prompt in sequences of {length:,}",
+        hint="Shorten the completion, or raise the sequence length.",
+        remedies=({"alignment.completion_length": None}, {"sequence_length": None}),
+    ),
+    task="training",
+)
+"""Rules on the lengths that a person gives; in estimates, a sequence leaves at least one token to its prompt."""
+
+
+def check_given_lengths(workload: object, model: Architecture | None) -> None:
+    """Check the lengths that a person gives for a `workload` of `model`.
+
+    Raises:
+        SpecError: If they do not go together.
+    """
+    if field_reader(workload)("task") == "inference":
+        LENGTH_RULES.check(workload, model=model)
+    else:
+        ALIGNED_LENGTH_RULES.check(workload)
+
+
 STAGE_RULES: Final = RuleSet(
     WorkloadRule(
         ("parallel.pipeline_layers", "parallel.pipeline"),
@@ -512,6 +605,19 @@ COUNT_RULES: Final = RuleSet(
 """Rules on the number of cards."""
 
 REPLICA_RULES: Final = RuleSet(
+    WorkloadRule(
+        _GROUP_FIELDS,
+        lambda objective, group, *sizes: objective != "grpo" or _step_sequences(*sizes) % group == 0,
+        lambda _, group, *sizes: (
+            f"groups of {group:,} completions do not fill the {_step_sequences(*sizes):,} sequences of a step"
+        ),
+        hint=lambda _, group, *sizes: f"Set gradient_accumulation to {_steps_of_whole_groups(group, *sizes):,}.",
+        blames="alignment.group",
+        remedies=(
+            lambda _, group, *sizes: {"gradient_accumulation": _steps_of_whole_groups(group, *sizes)},
+            {"alignment.group": 1},
+        ),
+    ),
     WorkloadRule(
         ("optimizer", "parallel.zero"),
         lambda optimizer, zero: not (zero and OPTIMIZERS[optimizer].whole_matrices),
@@ -674,6 +780,7 @@ _RULE_SETS: Final = (
     INFERENCE_RULES,
     WEIGHT_FILE_RULES,
     LENGTH_RULES,
+    ALIGNED_LENGTH_RULES,
     STAGE_RULES,
     COUNT_RULES,
     REPLICA_RULES,

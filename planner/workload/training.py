@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
+from planner.workload.alignment import Alignment
 from planner.workload.choices import (
     ATTENTION_TITLES,
     CHECKPOINTING_TITLES,
@@ -193,6 +194,9 @@ class Training(Spec):
             shown_when=lambda context: len(OPTIMIZERS[context.workload.optimizer].steps) > 1,
         ),
     ] = None
+    alignment: Annotated[
+        Alignment, Field(description="preference tuning or reinforcement learning"), Presentation(group="alignment")
+    ] = Alignment()
     gradient_clipping: Annotated[
         bool,
         Field(title="Gradient clipping", description="clip gradients by their norm"),
@@ -291,7 +295,12 @@ class Training(Spec):
     loss_chunks: Annotated[
         int,
         Field(ge=1, le=100_000, title="Loss chunks", description="number of chunks in which the loss is computed"),
-        Presentation(group="software", shown_when=lambda context: context.workload.loss == "chunked"),
+        Presentation(
+            group="software",
+            shown_when=lambda context: (
+                context.workload.loss == "chunked" and context.workload.alignment.method == "none"
+            ),
+        ),
     ] = 8
     profile: Annotated[
         TrainerName,

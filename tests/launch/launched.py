@@ -65,6 +65,37 @@ PLANS = {
     ),
     "qlora": training(method="qlora", micro_batch=2, sequence_length=1024, activation_checkpointing="full"),
     "lora with liger": training(method="lora", profile="liger", activation_checkpointing="full"),
+    "dpo with adapters": training(
+        method="lora", alignment={"method": "dpo"}, sequence_length=1024, activation_checkpointing="full"
+    ),
+    "dpo computed first": training(
+        gpu="h200-sxm-141gb",
+        compute="amp-bf16",
+        weights="bf16",
+        optimizer="adamw-8bit",
+        alignment={"method": "dpo", "reference": "precomputed"},
+        activation_checkpointing="full",
+    ),
+    "grpo by the trainer": training(
+        method="qlora",
+        alignment={"method": "grpo", "completion_length": 256, "group": 4, "reference": "adapter-off"},
+        gradient_accumulation=4,
+        activation_checkpointing="full",
+    ),
+    "grpo beside vllm": training(
+        gpu="h200-sxm-141gb",
+        method="lora",
+        alignment={"method": "grpo", "engine": "vllm-asleep", "engine_memory": 0.4, "reward": "model"},
+        micro_batch=8,
+        activation_checkpointing="full",
+    ),
+    "grpo on other cards": training(
+        gpu="h200-sxm-141gb",
+        method="lora",
+        alignment={"method": "grpo", "engine": "other-cards", "engine_cards": 2},
+        micro_batch=8,
+        activation_checkpointing="full",
+    ),
     "full in fsdp": training(count=8, parallel={"zero": 3}, activation_checkpointing="full", gradient_clipping=True),
     "full in zero-2": training(
         count=8, profile="deepspeed", parallel={"zero": 2, "offload": "optimizer"}, gradient_accumulation=4

@@ -185,3 +185,9 @@ def test_nothing_secret_is_written(monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     texts = [file.text for place in PLACES for file in launch_settings(PLANS["lora"], CATALOG, "trl", place).files]
     assert not any("hf_secret" in text for text in texts)
+
+
+def test_an_objective_that_a_program_has_not_is_refused():
+    with pytest.raises(SpecError, match="no files are written for DPO in torchtitan") as refused:
+        launch_settings(training(alignment={"method": "dpo"}), CATALOG, "torchtitan")
+    assert "trl" in refused.value.hint

@@ -8,7 +8,7 @@ from planner.cost.job import Run, Service
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost, linked_cards, plan_throughput
+from planner.plan.money import evaluate_cost, linked_cards, paid_cards, plan_throughput
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
@@ -171,3 +171,13 @@ def test_a_service_of_a_plan_that_trains_is_refused(catalog):
     assert (cost.estimate, cost.field) == (None, "cost.job")
     assert "A service needs a plan for inference, and this plan trains" in cost.reason
     assert "Set the task to inference" in cost.reason
+
+
+def test_cards_that_generate_completions_are_paid_for(catalog):
+    alignment = {"method": "grpo", "engine": "other-cards", "engine_cards": 3}
+    apart = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=8, alignment=alignment))
+    assert (paid_cards(apart), paid_cards(SERVING)) == (4, 1)
+    assert (
+        evaluate_cost(evaluate(apart.evolve(gpu="rtx-4090"), catalog), catalog, TODAY).estimate.result.rent.gpu_count
+        == 4
+    )

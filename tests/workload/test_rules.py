@@ -13,6 +13,7 @@ from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
 from planner.workload.presentation import FieldContext
 from planner.workload.rules import (
+    ALIGNED_LENGTH_RULES,
     ALL_RULES,
     EDITING_RULES,
     LENGTH_RULES,
@@ -44,6 +45,26 @@ BROKEN = [
     ({"task": "training", "method": "lora", "lora": {"dora": True}}, {"activation_checkpointing": "selective"}, 1),
     ({"task": "training", "compute": "bf16"}, {"optimizer": "soap"}, 1),
     ({"task": "training", "method": "lora", "lora": {"adapter_dtype": "bf16"}}, {"optimizer": "soap"}, 1),
+    ({"task": "training", "alignment": {"method": "dpo"}}, {"profile": "torchtune"}, 1),
+    ({"task": "training", "loss": "chunked"}, {"alignment.method": "ppo"}, 1),
+    ({"task": "training", "alignment": {"method": "dpo"}}, {"parallel.pipeline": 2}, 2),
+    (
+        {"task": "training", "method": "lora", "alignment": {"method": "dpo", "reference": "adapter-off"}},
+        {"method": "full"},
+        1,
+    ),
+    (
+        {"task": "training", "alignment": {"method": "dpo", "reference": "precomputed"}},
+        {"alignment.method": "ppo"},
+        1,
+    ),
+    ({"task": "training", "alignment": {"method": "ppo", "engine": "vllm"}}, {"alignment.method": "dpo"}, 1),
+    ({"task": "training", "gradient_accumulation": 3}, {"alignment.method": "grpo"}, 1),
+    (
+        {"task": "training", "alignment": {"method": "dpo", "completion_length": 512}, "sequence_length": 1024},
+        {"sequence_length": 256},
+        1,
+    ),
     ({"task": "inference", "engine": {"slots": 2}}, {"profile": "vllm"}, 1),
     ({"task": "inference", "gpu_layers": 2}, {"profile": "vllm"}, 1),
     ({"task": "inference", "kv_cache": "q8_0"}, {"profile": "vllm"}, 1),
@@ -121,7 +142,7 @@ def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, cou
     broken = broken_rules(before, answer, count, architecture)
     assert broken
     plan = Plan(model=ModelChoice(id=LLAMA), workload=made(before), gpu="h100-sxm5-80gb", count=count)
-    if not all(rule in (*EDITING_RULES.rules, *LENGTH_RULES.rules) for rule in broken):
+    if not all(rule in (*EDITING_RULES.rules, *LENGTH_RULES.rules, *ALIGNED_LENGTH_RULES.rules) for rule in broken):
         with pytest.raises((ValidationError, SpecError)) as refused:
             evaluate(plan.evolve(workload=made(changed(before, answer)), count=answer.get("count", count)), catalog)
         read = draft_of(before, answer, count, architecture).value

@@ -34,6 +34,9 @@ LAUNCHERS: Final = {
 REFUSED: Final = {
     "torchtune": "its recipes are per model; copy one with `tune cp` and set the plan's fields there",
     "litgpt": "its configurations are per model; start from one of its `config_hub`",
+    "verl": "its command is one for each cluster; the manual lists its keys for the plan's fields",
+    "openrlhf": "its command is one for each cluster; plan with --profile deepspeed --loss full-logits, and set its "
+    "options as the manual lists them",
     "unsloth": "it is a Python library without a configuration file; set the plan's fields in your script",
     "megatron-lm": "its arguments describe the model itself, which has to be converted first",
     "liger": "it is a set of kernels: plan with --profile liger, and write for axolotl, trl or llama-factory",

@@ -4,10 +4,11 @@
 `cluster.py`, `utils/dataclasses.py` (`FullyShardedDataParallelPlugin`).
 """
 
-from typing import Final
+from typing import Final, get_args
 
 from planner.errors import SpecError
 from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, RawWord, Setting
+from planner.workload.alignment import AlignmentMethod
 from planner.workload.training import Training
 
 VERSION: Final = "accelerate 1.15.0"
@@ -198,5 +199,12 @@ def _deepspeed_section(workload: Training) -> tuple[Setting, ...]:
 
 
 ACCELERATE: Final = Launcher(
-    "accelerate", "accelerate", VERSION, "training", ("hf", "liger", "deepspeed"), lambda plan: plan, _write
+    "accelerate",
+    "accelerate",
+    VERSION,
+    "training",
+    ("hf", "liger", "deepspeed"),
+    lambda plan: plan,
+    _write,
+    objectives=get_args(AlignmentMethod),
 )

@@ -4,11 +4,12 @@
 `deepspeed --num_gpus`.
 """
 
-from typing import Final
+from typing import Final, get_args
 
 from planner.errors import SpecError
 from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, Setting
 from planner.launch.software.accelerate import SCRIPT_BASICS, SCRIPT_FIELDS
+from planner.workload.alignment import AlignmentMethod
 from planner.workload.training import Training
 
 VERSION: Final = "deepspeed==0.19.8"
@@ -98,5 +99,12 @@ def _write(facts: LaunchFacts) -> Job:
 
 
 DEEPSPEED: Final = Launcher(
-    "deepspeed", "DeepSpeed", "DeepSpeed 0.19.8", "training", ("deepspeed",), lambda plan: plan, _write
+    "deepspeed",
+    "DeepSpeed",
+    "DeepSpeed 0.19.8",
+    "training",
+    ("deepspeed",),
+    lambda plan: plan,
+    _write,
+    objectives=get_args(AlignmentMethod),
 )

@@ -7,9 +7,10 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.parallel.pipeline import NO_EXTRA, ExtraMicroBatches, with_extra_micro_batches
 from planner.memory.phases import PeakNeed, PhaseSnapshots
-from planner.memory.software import sharding_strategy_of
+from planner.memory.software import serving_memory, sharding_strategy_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
+from planner.workload.alignment import ROLLOUT_ENGINE
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -55,14 +56,14 @@ def place_workload(
     """
     if not is_distributed(workload):
         for own in cards:
-            timeline = program.timeline(architecture, workload, card_class_of(program, own.gpu))
+            timeline = program.timeline(architecture, workload, card_class_of(program, workload, own))
             yield LoadedCards(own, timeline, 0, architecture.depth)
         return
     from planner.memory.parallel.ranks import rank_timelines  # most commands are about one card
 
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     if len(cards) == 1:
-        card_class, together = card_class_of(program, cards[0].gpu), cards[0]._replace(number=size)
+        card_class, together = card_class_of(program, workload, cards[0]), cards[0]._replace(number=size)
         for rank, timeline, extra in rank_timelines(architecture, workload, program, card_class):
             yield LoadedCards(together, timeline, rank.stage.place, rank.stage.layers, extra)
         return
@@ -70,9 +71,9 @@ def place_workload(
     counts = layers_by_free_memory(architecture, workload, program, pipeline_cards, size)
     by_class = {
         card_class: rank_timelines(architecture, workload, program, card_class, counts)
-        for card_class in {card_class_of(program, own.gpu) for own in cards}
+        for card_class in {card_class_of(program, workload, own) for own in cards}
     }
-    stages = {own.gpu: by_class[card_class_of(program, own.gpu)] for own in cards}
+    stages = {own.gpu: by_class[card_class_of(program, workload, own)] for own in cards}
     for stage in range(workload.parallel.pipeline):
         for own in _merge_adjacent_groups(pipeline_cards[stage * size : (stage + 1) * size]):
             rank, timeline, extra = stages[own.gpu][stage]
@@ -110,9 +111,24 @@ def layers_by_free_memory(
     return layers_of_stages(architecture, workload, program, least)
 
 
-def card_class_of(program: SoftwareMemory[Any], gpu: Gpu | None) -> Hashable:
-    """Return the class of `gpu`, such as vLLM's default limits, on which the defaults of `program` depend."""
-    return program.card_class(gpu) if gpu else None
+class EngineCard(NamedTuple):
+    """A card that an inference engine shares with training: its class for that engine, and its usable memory."""
+
+    engine: Hashable
+    usable_bytes: int | None
+
+
+def card_class_of(program: SoftwareMemory[Any], workload: Training | Inference, cards: CardGroup) -> Hashable:
+    """Return the class of `cards`, such as vLLM's default limits, on which the defaults of `program` depend.
+
+    An engine beside training takes a share of its card, so that every size of card is a class of its own.
+    """
+    if cards.gpu is None:
+        return None
+    if isinstance(workload, Training) and workload.alignment.shares_card:
+        engine = serving_memory(ROLLOUT_ENGINE).card_class(cards.gpu)
+        return EngineCard(engine, cards.usable.bytes if cards.usable else None)
+    return program.card_class(cards.gpu)
 
 
 def least_shards(workload: Training | Inference) -> int:

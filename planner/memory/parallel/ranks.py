@@ -79,7 +79,8 @@ def rank_timelines(
     timeline_of: Callable[[Rank], PhaseSnapshots]
     if isinstance(workload, Training):
         trainer = training_memory(workload.profile)
-        timeline_of = partial(_training_timeline, workload, trainer, trainer.sharding_strategy(workload), buffers)
+        strategy = trainer.sharding_strategy(workload)
+        timeline_of = partial(_training_timeline, workload, trainer, strategy, buffers, card_class)
     else:
         timeline_of = partial(_serving_timeline, program, card_class, buffers)
     alike: dict[int, PhaseSnapshots] = {}
@@ -158,7 +159,12 @@ def _serving_timeline(
 
 
 def _training_timeline(
-    workload: Training, program: "TrainingMemory", strategy: ShardingStrategy, outside: PersistentBuffers, rank: Rank
+    workload: Training,
+    program: "TrainingMemory",
+    strategy: ShardingStrategy,
+    outside: PersistentBuffers,
+    card_class: Hashable,
+    rank: Rank,
 ) -> PhaseSnapshots:
     """Return the memory timeline of a card of `rank`, which computes its share of `workload` in training."""
     architecture, own = rank.stage.architecture, cast("Training", rank.workload)
@@ -171,8 +177,15 @@ def _training_timeline(
         ELEMENT_BYTES[product_format(own.compute)],
     )
     buffers = outside.with_buffers((*program.library_buffers(), *transfers))
-    step = program.step(architecture, own)
-    timeline = strategy.timeline(SharedStep(architecture, workload, own, program, step, buffers))
+
+    def trained(architecture: Architecture, asked: Training) -> PhaseSnapshots:
+        """Return the memory of forward pass, backward pass and optimizer step of `asked`."""
+        each = own if asked is workload else cast("Training", per_card_workload(asked, strategy))
+        held = buffers if asked is workload else PersistentBuffers()
+        step = program.step(architecture, each)
+        return strategy.timeline(SharedStep(architecture, asked, each, program, step, held))
+
+    timeline = program.aligned(architecture, workload, trained, card_class)
     snapshots = timeline.snapshots
     if rank.stage.place < parallel.pipeline - 1:  # only the last stage has an output head
         snapshots = tuple([snapshot for snapshot in snapshots if snapshot.name != "loss"])

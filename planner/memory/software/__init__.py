@@ -26,9 +26,9 @@ def memory_of(architecture: Architecture, workload: Training | Inference) -> "So
     return serving_memory(workload.profile, architecture)
 
 
-def serving_memory(name: str | None, architecture: Architecture) -> "ServingMemory":
+def serving_memory(name: str | None, architecture: Architecture | None = None) -> "ServingMemory":
     """Return the memory behavior of the program `name` when it serves a model; None is the default program."""
-    module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
+    module = _PIPELINES if architecture and architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
     program: ServingMemory = _imported_program(module).SERVING
     return program
 

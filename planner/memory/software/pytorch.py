@@ -3,7 +3,7 @@
 Programs with their own kernels, layers or optimizers override parts of it.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from planner.memory.chance import Spread
@@ -21,6 +21,7 @@ from planner.memory.training.checkpointing import OPERATORS, Checkpoints
 from planner.memory.training.fp8 import as_sixteen_bit_workload, with_fp8
 from planner.memory.training.full import full_setup
 from planner.memory.training.fused import FusedKernels, fused_linear_loss_memory
+from planner.memory.training.log_probabilities import log_probability_memory
 from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, output_head
 from planner.memory.training.partial import partial_setup
 from planner.memory.training.setup import TrainingSetup
@@ -29,21 +30,46 @@ from planner.models.architecture import Architecture
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
+Trained = Callable[[Architecture, Training], PhaseSnapshots]
+"""Function that returns the memory of a training step of a network on one card, as its replicas share it."""
+
 
 class TrainingMemory(SoftwareMemory[Training]):
-    """Training with plain PyTorch, and the base class of all training programs."""
+    """Training with plain PyTorch, and the base class of all training programs.
+
+    `shares_engine_weights` means that an inference engine on the same card reads the trained model's own weights,
+    `scores_in_parts` that log-probabilities without gradients are computed one sequence at a time.
+    """
 
     split_note = "Pipeline stages get equal numbers of layers on any cards; set the layers per stage to change that."
     spread = Spread(below=0.055, above=0.04)
     fused = FusedKernels()
+    shares_engine_weights: bool = False
+    scores_in_parts: bool = False
     selective_source = OPERATORS
 
     def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return the memory in each phase of one optimizer step of `workload`."""
-        return self.step(architecture, workload).replica_timeline(workload.gradient_accumulation > 1)
+        """Return the memory in each phase of one optimizer step of `workload`, and of what it generates and scores."""
+
+        def trained(architecture: Architecture, workload: Training) -> PhaseSnapshots:
+            """Return the memory of forward pass, backward pass and optimizer step."""
+            return self.step(architecture, workload).replica_timeline(workload.gradient_accumulation > 1)
+
+        return self.aligned(architecture, workload, trained, card_class)
+
+    def aligned(
+        self, architecture: Architecture, workload: Training, trained: Trained, card_class: Hashable
+    ) -> PhaseSnapshots:
+        """Return the timeline of `trained` with the other models, the engine and the phases of the objective."""
+        if workload.alignment.method == "none":
+            return trained(architecture, workload)
+        from planner.memory.alignment.timeline import aligned_timeline  # few plans tune preferences
+
+        return aligned_timeline(architecture, workload, self, trained, card_class)
 
     def step(self, architecture: Architecture, workload: Training) -> StepMoments:
         """Return the moments of one optimizer step of `workload` on a card, however its replicas share it."""
+        workload = workload.replaced(micro_batch=workload.alignment.sequences(workload.micro_batch))
         unsplit = unsplit_weight_bytes(architecture, workload.weights or "fp32")
         # Gradients have their parameters' shapes and format; adapters and their gradients are small.
         unsplit *= 1 if workload.adapts or workload.trainable else 2
@@ -72,6 +98,9 @@ class TrainingMemory(SoftwareMemory[Training]):
     ) -> LossMemory:
         """Return the memory of output head and loss in each phase of a training step."""
         head = output_head(architecture, workload, precision)
+        if workload.alignment.method != "none":
+            trained = head.parameters if head_is_trained else 0
+            return log_probability_memory(head, workload, trained, precision.residual_bytes)
         if workload.loss == "chunked":
             gradient_bytes = precision.parameter_bytes if head_is_trained else 0
             return chunked_loss_memory(head, workload.loss_chunks, gradient_bytes)

@@ -31,6 +31,8 @@ class Unsloth(TrainingMemory):
     """Training with Unsloth on top of transformers."""
 
     fused = FusedKernels(norms=True, gates=True, adapters=True)
+    shares_engine_weights = True
+    scores_in_parts = True
 
     def differences_from_transformers(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return notes on how Unsloth's memory use differs from transformers."""

@@ -10,6 +10,7 @@ from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
+from planner.plan.advice.alignment_changes import ALIGNMENT_CHANGES
 from planner.plan.advice.change import COSTS, RISKS, Cost, PlanChange, Risk
 from planner.plan.advice.change_sequences import plan_sequences, sharing_changes
 from planner.plan.advice.faster_program import faster_program
@@ -44,6 +45,7 @@ _SDPA: Final = PlanChange(
 CHANGES: Final[tuple[PlanChange, ...]] = (
     _SDPA,
     *TRAINING_CHANGES,
+    *ALIGNMENT_CHANGES,
     *SHARING_CHANGES,
     *INFERENCE_CHANGES,
     *PIPELINE_CHANGES,

@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.hardware.mig import sliced_card_id
 from planner.models.architecture import Architecture
+from planner.plan.advice.alignment_changes import alignment_sequences
 from planner.plan.advice.change import ChangeSequence, PlanChange
 from planner.plan.advice.pipeline_changes import smaller_images
 from planner.plan.advice.software import engine_sequences
@@ -64,6 +65,7 @@ def _training_sequences(workload: Training) -> Iterator[ChangeSequence]:
         )
 
     yield ChangeSequence("batch", divisors, change_to_micro_batch)
+    yield from alignment_sequences(workload)
     yield _shorter_input_changes(
         "sequence_length", workload.sequence_length or 1, "sequences", "longer sequences are truncated"
     )

@@ -15,7 +15,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.editing.draft import WORKLOAD, WorkloadDraft
 from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
-from planner.workload.rules import ALL_RULES, LENGTH_RULES
+from planner.workload.rules import ALL_RULES, check_given_lengths
 from planner.workload.workload import Inference, Training
 
 _MAX_ROUNDS = 8
@@ -53,7 +53,8 @@ def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -
     """Return the edited plan, with fields that conflict with the edits adjusted."""
     plan_edits = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
     edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
-    context = {"count": plan_edits.get("count", plan.count), "model": _edited_architecture(plan, plan_edits, catalog)}
+    architecture = _edited_architecture(plan, plan_edits, catalog)
+    context = {"count": plan_edits.get("count", plan.count), "model": architecture}
     draft = WorkloadDraft(plan.workload, edited, context, plan_fields=plan_edits.keys())
     _check_draft(draft)
     if plan.workload.gpus and plan_edits.keys() & {"gpu", "count"} and "gpus" not in edited:
@@ -66,8 +67,7 @@ def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -
     while True:
         changed = _build_plan(plan, plan_edits, draft)
         try:
-            if isinstance(changed.workload, Inference):
-                LENGTH_RULES.check(changed.workload, model=context["model"])
+            check_given_lengths(changed.workload, architecture)
             evaluate(changed, catalog)
         except SpecError as error:
             # Each time another field goes back to its default, until none is left that could.

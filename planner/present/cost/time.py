@@ -11,6 +11,10 @@ from planner.present.names import CERTAINTY_TITLES
 from planner.workload.workload import Inference, Workload
 
 TIME_TITLES: Final[dict[TimeTermName, str]] = {
+    "generation": "Generation of completions",
+    "scoring": "Scores of completions",
+    "value_model": "Training of the value model",
+    "weight_sync": "Weight sync",
     "matrix_products": "Matrix products",
     "attention": "Attention",
     "elementwise": "Elementwise operations",

@@ -9,6 +9,7 @@ from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.plan.parallel import cards_phrase, parallelism_phrase
 from planner.trace.request import Input, TensorInput, TraceRequest
+from planner.workload.alignment import RolloutEngine
 from planner.workload.choices import Method
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_support
@@ -92,6 +93,11 @@ def work_phrase(evaluation: Evaluation) -> str:
 
 
 OPTIMIZER_TITLES: Final = {name: kind.title for name, kind in OPTIMIZERS.items()}
+_ENGINES: Final[dict[RolloutEngine, str]] = {
+    "vllm": "vLLM beside it",
+    "vllm-asleep": "vLLM asleep beside it",
+    "other-cards": "vLLM on other GPUs",
+}
 _DECODING: Final = (("decoded image by image", "vae_slicing"), ("decoded in tiles", "vae_tiling"))
 METHOD_TITLES: Final[dict[Method, str]] = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
 
@@ -111,7 +117,16 @@ def workload_phrase(workload: Workload) -> str:
 def _training_workload_parts(workload: Training) -> list[str]:
     """Return the parts of the phrase for a training workload."""
     tokens = _tokens_text(workload.micro_batch, workload.sequence_length)
-    parts = [METHOD_TITLES[workload.method], OPTIMIZER_TITLES[workload.optimizer], tokens]
+    aligned = workload.alignment.method
+    method = METHOD_TITLES[workload.method]
+    if aligned != "none":
+        method = f"{aligned.upper()} with {method}"
+        tokens = f"{tokens} in pairs" if aligned == "dpo" else tokens
+    parts = [method, OPTIMIZER_TITLES[workload.optimizer], tokens]
+    if aligned == "grpo":
+        parts.append(f"groups of {fmt.integer(workload.alignment.group)}")
+    if workload.alignment.generates and workload.alignment.engine != "none":
+        parts.append(_ENGINES[workload.alignment.engine])
     if workload.gradient_accumulation > 1:
         parts.append(f"{fmt.integer(workload.gradient_accumulation)} accumulation steps")
     parts.append(compute_phrase(workload.compute))

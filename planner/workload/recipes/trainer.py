@@ -28,6 +28,7 @@ _LOADED: Final = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _PEFT_TARGETS: Final = ("q_proj", "v_proj")
 """LoRA target modules that PEFT chooses by default for llama, mistral, gemma, qwen and most other decoders."""
 _CHUNK_TOKENS: Final = 256
+_GRPO_KEYS: Final = ("num_generations", "max_completion_length", "use_vllm")
 _TRL_LENGTH: Final = 1_024
 
 
@@ -44,9 +45,15 @@ def read_trl(reader: ConfigReader) -> None:
     _read_trl_method(reader)
     _read_trl_precision(reader)
     read_steps(reader, checkpointing=True)
-    reader.set_or_default("max_length", "sequence_length", reader.integer("max_length"), default=_TRL_LENGTH)
     read_attention(reader, "attn_implementation")
-    _read_loss(reader)
+    if any(map(reader.has, _GRPO_KEYS)):
+        _read_grpo(reader)
+    else:
+        reader.set_or_default("max_length", "sequence_length", reader.integer("max_length"), default=_TRL_LENGTH)
+        if reader.has("precompute_ref_log_probs"):
+            _read_dpo(reader)
+        else:
+            _read_loss(reader)
     reader.ignore_all(("packing", "padding_free"), FULL_SEQUENCES)
     reader.ignore_rest(TRAINER_NEUTRAL | TRL_NEUTRAL, TRAINER_OTHERS | TRL_OTHERS)
 
@@ -155,6 +162,43 @@ def _read_trl_precision(reader: ConfigReader) -> None:
         reader.assume("dtype", "float32", "weights", "fp32")
     else:
         reader.fail(key, f"must be one of auto, {', '.join(_LOADED)}")
+
+
+def _read_dpo(reader: ConfigReader) -> None:
+    """Read the reference of `trl dpo`: kept or with adapters off, unless it is computed before training."""
+    before = bool(reader.flag("precompute_ref_log_probs"))
+    reader.set("precompute_ref_log_probs", "alignment.method", "dpo")
+    if before:
+        reader.set("precompute_ref_log_probs", "alignment.reference", "precomputed")
+    reader.ignore_all(("beta", "loss_type"), "weights of the loss")
+
+
+def _read_grpo(reader: ConfigReader) -> None:
+    """Read groups, lengths, reference, reward and engine of `trl grpo`.
+
+    **Source**: TRL 1.16 trainer/grpo_config.py: 8 completions of 512 tokens, beta 0.0, vLLM colocated with a fraction
+    of 0.3.
+    """
+    group = reader.integer("num_generations")
+    reader.set_or_default("num_generations", "alignment.group", group, default=8)
+    reader.set(next(filter(reader.has, _GRPO_KEYS)), "alignment.method", "grpo")
+    completion = reader.integer("max_completion_length")
+    reader.set_or_default("max_completion_length", "alignment.completion_length", completion, default=512)
+    if length := reader.integer("vllm_max_model_length"):
+        reader.set("vllm_max_model_length", "sequence_length", length)
+    if reader.number("beta"):
+        adapts = reader.field("method") in ("lora", "qlora")
+        reader.set("beta", "alignment.reference", "adapter-off" if adapts else "kept")
+    if reader.has("reward_model_name_or_path"):
+        reader.set("reward_model_name_or_path", "alignment.reward", "model")
+    if reader.flag("use_vllm"):
+        shared = reader.string("vllm_mode") in (None, "colocate")
+        asleep = shared and bool(reader.flag("vllm_enable_sleep_mode"))
+        reader.set("use_vllm", "alignment.engine", "vllm-asleep" if asleep else "vllm" if shared else "other-cards")
+        if shared:
+            share = reader.number("vllm_gpu_memory_utilization")
+            reader.set_or_default("vllm_gpu_memory_utilization", "alignment.engine_memory", share, default=0.3)
+    reader.ignore_all(("reward_funcs", "vllm_mode", "vllm_enable_sleep_mode", "beta"), "no effect on memory")
 
 
 def _read_loss(reader: ConfigReader) -> None:

@@ -9,5 +9,5 @@ LIGER: Final = Software(
     module="liger",
     title="Hugging Face with Liger kernels",
     version="Liger-Kernel 0.8.2",
-    training=TrainingSupport(loss="fused-linear"),
+    training=TrainingSupport(loss="fused-linear", aligns=True),
 )

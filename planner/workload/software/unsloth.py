@@ -9,5 +9,10 @@ UNSLOTH: Final = Software(
     module="unsloth",
     title="Unsloth",
     version="Unsloth 2026.8.19",
-    training=TrainingSupport(loss="fused-linear", compute=("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16")),
+    training=TrainingSupport(
+        loss="fused-linear",
+        compute=("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"),
+        aligns=True,
+        alignment_loss="fused-linear",
+    ),
 )

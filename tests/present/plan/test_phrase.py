@@ -129,3 +129,16 @@ def test_a_diffusion_workload_states_its_images(settings, phrase):
 def test_every_optimizer_and_method_has_a_title():
     assert set(OPTIMIZER_TITLES) == set(get_args(Optimizer))
     assert set(METHOD_TITLES) == set(get_args(Training.model_fields["method"].annotation))
+
+
+@pytest.mark.parametrize(
+    ("alignment", "phrase"),
+    [
+        ({"method": "dpo"}, "DPO with LoRA, AdamW, 8 × 512 tokens in pairs, bf16 autocast"),
+        ({"method": "grpo"}, "GRPO with LoRA, AdamW, 8 × 512 tokens, groups of 8, bf16 autocast"),
+        ({"method": "ppo", "engine": "vllm"}, "PPO with LoRA, AdamW, 8 × 512 tokens, vLLM beside it, bf16 autocast"),
+    ],
+)
+def test_an_objective_is_named_before_the_method(catalog, alignment, phrase):
+    workload = Training(method="lora", micro_batch=8, sequence_length=512, alignment=alignment)
+    assert workload_phrase(evaluate(LLAMA.evolve(workload=workload), catalog).workload) == phrase

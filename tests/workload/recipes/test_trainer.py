@@ -74,3 +74,19 @@ def test_training_arguments():
     assert "a configuration file" in reason(read(base | {"deepspeed": "ds.json"}), "deepspeed")
     hybrid = read(base | {"fsdp": ["hybrid_shard"]})
     assert "one group is assumed" in reason(hybrid, "fsdp")
+
+
+def test_trl_pairs_and_groups():
+    base = {"model_name_or_path": "x", "output_dir": "out"}
+    dpo = workload_of(base, precompute_ref_log_probs=False, beta=0.1)
+    assert (dpo.alignment.method, dpo.alignment.reference) == ("dpo", None)
+    assert workload_of(base, precompute_ref_log_probs=True).alignment.reference == "precomputed"
+    plain = workload_of(base, num_generations=4).alignment
+    assert (plain.method, plain.group, plain.completion_length, plain.reference) == ("grpo", 4, 512, None)
+    assert workload_of(base, max_completion_length=64, beta=0.1).alignment.reference == "kept"
+    adapted = workload_of(base, use_vllm=True, beta=0.1, use_peft=True, reward_model_name_or_path="y")
+    assert (adapted.alignment.reference, adapted.alignment.reward) == ("adapter-off", "model")
+    assert (adapted.alignment.engine, adapted.alignment.engine_memory) == ("vllm", 0.3)
+    asleep = workload_of(base, use_vllm=True, vllm_enable_sleep_mode=True, vllm_max_model_length=900)
+    assert (asleep.alignment.engine, asleep.sequence_length) == ("vllm-asleep", 900)
+    assert workload_of(base, use_vllm=True, vllm_mode="server").alignment.engine == "other-cards"
