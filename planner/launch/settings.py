@@ -1,7 +1,7 @@
 """Settings of other programs, the job that they describe, and the files of a launch."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from planner.base import Spec
 from planner.cost.renting.offer import Offer
@@ -15,7 +15,7 @@ from planner.workload.choices import Task
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.servers import Option
 from planner.workload.rules import field_reader
-from planner.workload.workload import Workload
+from planner.workload.workload import Inference, Workload
 
 Scalar = str | int | float | bool | None
 SettingValue = Scalar | tuple[Scalar | dict[str, str], ...]
@@ -242,6 +242,18 @@ class LaunchSettings(Spec):
     """Keys that were written, with the fields that they express."""
     not_expressed: tuple[UnexpressedField, ...]
     """Fields of the plan that neither the program nor the place can express."""
+
+
+ACCEPTANCE: Final = {"speculation.acceptance": "it is what the task gives: the server's metrics show it"}
+"""Reason why no program has a setting for the share of drafted tokens that is accepted."""
+
+
+def draft_checkpoint(facts: LaunchFacts) -> str:
+    """Return the checkpoint that drafts for a plan: the one that it names, else where to put the one of its model."""
+    workload = facts.workload
+    assert isinstance(workload, Inference)
+    own = workload.speculation
+    return own.model or f"./{facts.model.rstrip('/').rpartition('/')[2]}-{own.method}"
 
 
 def settings_from(options: Iterable[Option], workload: Workload) -> Iterator[Setting]:

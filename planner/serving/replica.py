@@ -110,6 +110,7 @@ class Replica:
         self._version: dict[int, int] = {}
         self._answered: dict[int, int] = {}
         self._residue: dict[int, int] = {}
+        self._owed = 0.0
         self._shared: dict[int, int] = {}
         self._prefixes = PrefixCache(scheduling.block_tokens) if scheduling.caches_prefixes else None
 
@@ -257,8 +258,9 @@ class Replica:
 
     @property
     def _next_growth(self) -> int:
-        """Return the blocks that the decoding sequences need in the next step."""
-        return self._grows[self._step % len(self._grows)]
+        """Return the blocks that the decoding sequences need in the next step, for all tokens that it checks."""
+        rows = self.times.rows_per_sequence
+        return self._grows[self._step % len(self._grows)] if rows == 1 else self._growth(rows)
 
     @property
     def _decoding_that_grow(self) -> int:
@@ -334,7 +336,7 @@ class Replica:
         """Return the prompts of the next step with their tokens: of running requests, then of waiting ones."""
         rules = self.scheduling
         growth = self._next_growth if rules.mixes else 0
-        budget = rules.step_tokens - (self._decoding if rules.mixes else 0)
+        budget = rules.step_tokens - (self._decoding * self.times.rows_per_sequence if rules.mixes else 0)
         begins: list[tuple[_Reading, int]] = []
         for entry in tuple(self._reading):
             size = min(entry.total - entry.done, budget)
@@ -371,10 +373,19 @@ class Replica:
                 self._stalled_sequences = self._decoding
             self._stalled += seconds
         elif decoding:
-            self.intervals.add(seconds, decoding)
-            self._decoded(1)
+            tokens = self._yielded()
+            self.intervals.add(seconds / tokens, tokens * decoding)
+            for _ in range(tokens):
+                self._decoded(1)
         else:
             self._step += 1
+
+    def _yielded(self) -> int:
+        """Return the tokens that each sequence gets in a step: whole ones, which are right on average with a draft."""
+        self._owed += self.times.tokens_per_step
+        tokens = int(self._owed)
+        self._owed -= tokens
+        return tokens
 
     def _pass_time(self, seconds: float) -> None:
         self._composed = self.clock

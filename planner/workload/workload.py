@@ -27,6 +27,7 @@ from planner.workload.software.registry import (
     settings_for,
 )
 from planner.workload.software.software import EngineSettings
+from planner.workload.speculation import Speculation, has_drafts
 from planner.workload.training import Training
 
 __all__ = ["Inference", "Parallel", "Training", "Workload"]
@@ -234,6 +235,11 @@ class Inference(Spec):
         Field(validate_default=True, description="settings of the inference engine, by its own names"),
         Presentation(group="software"),
     ] = EngineSettings()
+    speculation: Annotated[
+        Speculation,
+        Field(description="speculative decoding: how tokens are drafted"),
+        Presentation(group="besides", shown_when=has_drafts),
+    ] = Speculation()
     parallel: Parallel = Parallel()
     gpus: UnequalCards = ()
     other_processes_bytes: OtherProcesses = 0

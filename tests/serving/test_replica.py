@@ -338,3 +338,21 @@ def test_no_request_is_lost_and_the_cache_never_overflows(wanted, reserves, mixe
         order = sorted(range(len(requests)), key=lambda number: (requests.arrival[number], number))
         assert [requests.scheduled[number] for number in order] == sorted(requests.scheduled)
     assert replica.clock < inf
+
+
+def test_a_step_that_reads_a_prompt_gives_decoding_requests_all_tokens_of_its_check():
+    """By hand: two and a half tokens of each check are two, three, two, three; nothing is lost at the end."""
+    times = RoundTimes(step=0.01, prompt_token=1e-4, tokens_per_step=2.5, rows_per_sequence=4)
+    requests = asked((0.0, 10, 40), (0.005, 100, 5), (0.02, 100, 5))
+    replica = answered(requests, times, step_tokens=20)
+    plain = answered(
+        asked((0.0, 10, 40), (0.005, 100, 5), (0.02, 100, 5)), RoundTimes(prompt_token=1e-4), step_tokens=20
+    )
+    assert replica.clock < plain.clock
+    assert [requests.end[number] > requests.first[number] for number in range(3)] == [True] * 3
+
+
+def test_the_next_step_needs_blocks_for_all_tokens_that_it_checks():
+    times = RoundTimes(tokens_per_step=2.0, rows_per_sequence=4)
+    requests = asked((0.0, 30, 40), (0.0, 30, 40))
+    assert len(answered(requests, times, blocks=7).preemptions) >= 1

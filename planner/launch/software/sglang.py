@@ -7,12 +7,22 @@ from typing import Final
 
 from planner.dtypes import AS_STORED
 from planner.launch.cache_fraction import cache_fraction, settled_sequences
-from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
+from planner.launch.settings import (
+    ACCEPTANCE,
+    CommandReader,
+    Job,
+    Launcher,
+    LaunchFacts,
+    Measurement,
+    Setting,
+    draft_checkpoint,
+    settings_from,
+)
 from planner.launch.text import command_line, job_words
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.servers import Option, read_engine_command
+from planner.workload.recipes.servers import DRAFT_METHOD, DRAFT_MODEL, DRAFT_TOKENS, Option, read_engine_command
 from planner.workload.software.sglang import SglangSettings
 from planner.workload.workload import Inference
 
@@ -52,10 +62,21 @@ OPTIONS: Final = (
     Option("--tp-size", "parallel.tensor", "integer", "tensor parallelism"),
     Option("--pp-size", "parallel.pipeline", "integer", "pipeline parallelism"),
     Option("--dp-size", "parallel.data", "integer", "replicas"),
+    Option(
+        "--speculative-algorithm",
+        "speculation.method",
+        "word",
+        DRAFT_METHOD,
+        {"model": "STANDALONE", "mtp": "NEXTN", "eagle": "EAGLE", "eagle3": "EAGLE3", "ngram": "NGRAM"},
+    ),
+    Option("--speculative-draft-model-path", "speculation.model", "text", DRAFT_MODEL),
+    Option("--speculative-num-steps", "speculation.tokens", "integer", DRAFT_TOKENS),
 )
 """Options of `sglang serve`."""
 _MODEL: Final = "--model-path"
 _CACHE: Final = "--kv-cache-dtype"
+_STEPS: Final = "--speculative-num-steps"
+_CHECKED: Final = "--speculative-num-draft-tokens"
 _PROMPT_GRAPHS: Final = "--cuda-graph-backend-prefill"
 _ALIASES: Final = {
     "--model": _MODEL,
@@ -70,6 +91,7 @@ _NEUTRAL: Final = frozenset(("--host", "--port", "--served-model-name", "--trust
 _CLIENTS: Final = "each request has its own; the longest that fits is the context"
 _UNEXPRESSED: Final = {
     "prompt_length": _CLIENTS,
+    **ACCEPTANCE,
     "prompt_logits": "each request asks for its own",
     "attention": "SGLang chooses its kernels by the GPU",
     "parallel.pipeline_layers": "set SGLANG_PP_LAYER_PARTITION to these numbers",
@@ -84,13 +106,23 @@ def _write(facts: LaunchFacts) -> Job:
     workload = facts.workload
     assert isinstance(workload, Inference)
     assert isinstance(workload.engine, SglangSettings)
-    weights = facts.evaluation.memory.term("weights")
-    fraction = cache_fraction(facts, weights.bytes if weights else 0)
+    loaded = [term.bytes for term in facts.evaluation.memory.terms if term.name in ("weights", "draft")]
+    fraction = cache_fraction(facts, sum(loaded))
     engine = workload.engine.evolve(mem_fraction_static=fraction or workload.engine.mem_fraction_static)
     cache = "auto" if workload.kv_cache == workload.compute else workload.kv_cache
     chosen = list(settings_from(OPTIONS, workload.replaced(engine=engine, kv_cache=cache)))
     if cache == "auto":
         chosen.append(Setting(_CACHE, "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
+    own = workload.speculation
+    if own.method is not None:
+        checked = Setting(_CHECKED, own.drafted + 1, "tokens in each check", ("speculation.tokens",))
+        if own.method == "ngram":
+            chosen = [setting for setting in chosen if setting.key != _STEPS]
+            chosen.append(checked)
+        else:
+            chosen += [checked, Setting("--speculative-eagle-topk", 1, "one chain of tokens, as in the estimate")]
+        if own.method in ("eagle", "eagle3") and own.model is None:
+            chosen.append(Setting("--speculative-draft-model-path", draft_checkpoint(facts), DRAFT_MODEL))
     if engine.disable_cuda_graph:
         chosen.append(Setting(_PROMPT_GRAPHS, "disabled", "no CUDA graphs of prompts either"))
     chosen.append(Setting("--enable-metrics", True, "measured latencies at /metrics"))
@@ -157,6 +189,10 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 def _read(reader: ConfigReader) -> None:
     read_engine_command(reader, "sglang", OPTIONS, _MODEL, _CACHE)
     reader.set_if_enabled("--disable-cuda-graph", "engine.disable_cuda_graph")
+    checked = reader.integer(_CHECKED)
+    if checked is not None and checked > 1 and reader.field("speculation.tokens") is None:
+        reader.set(_CHECKED, "speculation.tokens", checked - 1)
+    reader.ignore_all((_CHECKED, "--speculative-eagle-topk"), "one chain of drafted tokens is estimated")
     reader.ignore_all((_PROMPT_GRAPHS,), "as the graphs of decoding")
     reader.ignore_rest(_NEUTRAL)
 

@@ -9,6 +9,7 @@ from typing import Final
 from planner.dtypes import AS_STORED
 from planner.launch.cache_fraction import cache_fraction, settled_sequences
 from planner.launch.settings import (
+    ACCEPTANCE,
     CommandReader,
     ConfigFile,
     Job,
@@ -16,13 +17,14 @@ from planner.launch.settings import (
     LaunchFacts,
     Measurement,
     Setting,
+    draft_checkpoint,
     settings_from,
 )
 from planner.launch.text import command_line, job_words
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.servers import Option, read_engine_command
+from planner.workload.recipes.servers import DRAFT_METHOD, DRAFT_MODEL, DRAFT_TOKENS, Option, read_engine_command
 from planner.workload.software.tensorrt_llm import TensorRtLlmSettings
 from planner.workload.workload import Inference
 
@@ -33,6 +35,7 @@ _REQUESTS_EACH: Final = 8
 _FILE: Final = "trtllm.yaml"
 _CONFIG: Final = "--config"
 _CACHE: Final = "kv_cache_config.dtype"
+_DRAFT: Final = "speculative_config.speculative_model_dir"
 FLAGS: Final = (
     Option("--max_seq_len", "context_length", "integer", "context: prompt and output tokens together"),
     Option("--max_batch_size", "engine.max_batch_size", "integer", "requests in one step"),
@@ -59,6 +62,15 @@ KEYS: Final = (
         "integer",
         "largest batch in a CUDA graph",
     ),
+    Option(
+        "speculative_config.decoding_type",
+        "speculation.method",
+        "word",
+        DRAFT_METHOD,
+        {"model": "Draft_Target", "mtp": "MTP", "eagle3": "Eagle", "ngram": "NGram"},
+    ),
+    Option("speculative_config.max_draft_len", "speculation.tokens", "integer", DRAFT_TOKENS),
+    Option(_DRAFT, "speculation.model", "text", DRAFT_MODEL),
 )
 """Keys of the file that `--config` names."""
 _ALIASES: Final = {
@@ -75,6 +87,7 @@ _ALIASES: Final = {
 }
 _NEUTRAL: Final = frozenset(("--host", "--port", "--backend", "--log_level", "--trust_remote_code", "backend"))
 _UNEXPRESSED: Final = {
+    **ACCEPTANCE,
     "prompt_length": "each request has its own; the longest that fits is the context",
     "prompt_logits": "each request asks for its own",
     "attention": "TensorRT-LLM chooses its kernels by the GPU",
@@ -98,6 +111,8 @@ def _write(facts: LaunchFacts) -> Job:
     keys = list(settings_from(KEYS, settled))
     if cache == "auto":
         keys.append(Setting(_CACHE, "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
+    if workload.speculation.method == "eagle3" and workload.speculation.model is None:
+        keys.append(Setting(_DRAFT, draft_checkpoint(facts), DRAFT_MODEL))
     unexpressed = dict(_UNEXPRESSED)
     if workload.batch != engine.max_batch_size:
         unexpressed["batch"] = f"clients decide how many requests they send; up to {engine.max_batch_size} run"

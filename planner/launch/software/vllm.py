@@ -3,18 +3,30 @@
 **Source**: vLLM 0.33.0 `engine/arg_utils.py`; see `planner.workload.recipes.servers`.
 """
 
+import json
 import math
 from typing import Final
 
 from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.launch.cache_fraction import settled_sequences
-from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
+from planner.launch.settings import (
+    ACCEPTANCE,
+    CommandReader,
+    Job,
+    Launcher,
+    LaunchFacts,
+    Measurement,
+    Setting,
+    draft_checkpoint,
+    settings_from,
+)
 from planner.launch.text import command_line, job_words
+from planner.memory.parallel.tensor import draft_is_divided
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.units import GIB, ceil_div
-from planner.workload.recipes.servers import VLLM_OPTIONS, read_vllm_options
+from planner.workload.recipes.servers import DRAFT_METHOD, VLLM_OPTIONS, VLLM_SPECULATION, read_vllm_options
 from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference
 
@@ -30,6 +42,7 @@ _UNEXPRESSED: Final = {
     "prompt_logits": "each request asks for its own",
     "attention": "vLLM chooses its kernels by the GPU",
     "parallel.pipeline_layers": "set VLLM_PP_LAYER_PARTITION to these numbers",
+    **ACCEPTANCE,
     "images": "vLLM limits images per request, but profiles one",
     "weights": "vLLM takes the format from the checkpoint: name one in this format",
 }
@@ -47,6 +60,8 @@ def _write(facts: LaunchFacts) -> Job:
     chosen = list(settings_from(VLLM_OPTIONS, workload.replaced(engine=engine, kv_cache=cache)))
     if cache == "auto":
         chosen.append(Setting("--kv-cache-dtype", "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
+    if workload.speculation.method is not None:
+        chosen.append(_speculation(workload, facts))
     unexpressed = dict(_UNEXPRESSED)
     if workload.batch != engine.max_num_seqs:
         unexpressed["batch"] = f"clients decide how many requests they send; up to {engine.max_num_seqs} are answered"
@@ -65,6 +80,19 @@ def _write(facts: LaunchFacts) -> Job:
         expressed=("model", "engine.version"),
         unexpressed=unexpressed,
     )
+
+
+def _speculation(workload: Inference, facts: LaunchFacts) -> Setting:
+    """Return the option by which vLLM drafts tokens, a section in JSON."""
+    drafting = list(settings_from(VLLM_SPECULATION, workload))
+    config: dict[str, object] = {setting.key: setting.value for setting in drafting}
+    if workload.speculation.method in ("eagle", "eagle3"):
+        config.setdefault("model", draft_checkpoint(facts))
+    draft = facts.architecture.draft
+    if workload.parallel.tensor > 1 and draft is not None and not draft_is_divided(draft, workload.parallel.tensor):
+        config["draft_tensor_parallel_size"] = 1
+    fields = tuple(field for setting in drafting for field in setting.fields)
+    return Setting("--speculative-config", json.dumps(config), DRAFT_METHOD, fields)
 
 
 def _explained(setting: Setting, facts: LaunchFacts, workload: Inference) -> Setting:

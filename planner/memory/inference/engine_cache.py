@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import KV_FORMATS
+from planner.memory.inference.draft import cached_groups
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, StateMixer
 from planner.units import ceil_div
 
@@ -57,7 +58,7 @@ class CachedBytes(NamedTuple):
 def engine_cache_bytes(architecture: Architecture, kv_format: str, element_bytes: int) -> CachedBytes:
     """Return what `architecture` caches of each token and sequence, with activations of `element_bytes` per number."""
     token = windowed = window = state = 0
-    for group in architecture.main.groups if architecture.kind != "encoder" else ():
+    for group in cached_groups(architecture) if architecture.kind != "encoder" else ():
         for mixer in _cached_mixers(group.layer):
             if isinstance(mixer, StateMixer):
                 state += group.count * state_bytes(mixer, element_bytes)

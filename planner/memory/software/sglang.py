@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes
 from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.logits import output_width
@@ -113,18 +114,20 @@ class Sglang(ServingMemory):
         setup = setup_of(architecture, workload, card_class)
         weights = weights_term(architecture, workload.weights or "bf16")
         cached = engine_cache_bytes(architecture, workload.kv_cache, setup.element)
-        pool = _pool(cached, setup, weights.bytes, workload.other_processes_bytes)
+        loaded = [item for item in (weights, draft_term(architecture, workload)) if item is not None]
+        loaded_bytes = sum([item.bytes for item in loaded])
+        pool = _pool(cached, setup, loaded_bytes, workload.other_processes_bytes)
         sequences = min(workload.batch, setup.requests)
         cache = _cache_term(pool, sequences) if pool else None
-        buffers = _buffers_term(architecture, setup)
-        kept = [item for item in (weights, cache, buffers) if item is not None and item.bytes]
+        buffers = _buffers_term(architecture, setup, verified_rows(workload, 1))
+        kept = [item for item in (*loaded, cache, buffers) if item is not None and item.bytes]
         step = engine_step_term(architecture, setup.chunk, setup.element, "chunked_prefill_size")
-        sampled = _sampler_term(architecture, sequences)
+        sampled = _sampler_term(architecture, verified_rows(workload, sequences))
         sampling = [sampled] if sampled else []
         dynamic = max(step.bytes, sum(item.bytes for item in sampling))
         return PhaseSnapshots(
             (
-                Snapshot("load", [weights], "the parameters are on the card"),
+                Snapshot("load", loaded, "the parameters are on the card"),
                 Snapshot("prefill", [*kept, step], "a chunk of a prompt is computed (chunked_prefill_size)"),
                 Snapshot("decode", [*kept, *sampling], "the next tokens of all running requests are sampled"),
             ),
@@ -321,7 +324,9 @@ def _sampler_term(architecture: Architecture, sequences: int) -> Term | None:
         sequences * width * 2 * _FLOAT,
         "n × V × 8",
         (
-            workload_symbol("n", sequences, "number of running requests"),
+            workload_symbol(
+                "n", sequences, "rows of logits: running requests, times the tokens that are checked of each"
+            ),
             model_symbol("V", width, "output width: logits per token"),
         ),
         _SAMPLER_SOURCE,
@@ -329,10 +334,10 @@ def _sampler_term(architecture: Architecture, sequences: int) -> Term | None:
     )
 
 
-def _buffers_term(architecture: Architecture, setup: SglangSetup) -> Term:
+def _buffers_term(architecture: Architecture, setup: SglangSetup, rows_each: int) -> Term:
     """Return the memory of the table of cached tokens, the attention workspace, and CUDA graphs with their logits."""
     table = (setup.requests + 1) * (setup.length + _TABLE_EXTRA) * _INT32
-    logits = setup.graph_batch * output_width(architecture) * _FLOAT if setup.graphs else 0
+    logits = setup.graph_batch * rows_each * output_width(architecture) * _FLOAT if setup.graphs else 0
     latent = _is_latent(architecture)
     graphs = _graph_bytes(setup.graph_batch, setup.prompt_graphs, latent=latent) if setup.graphs else 0
     workspace = setup.card.workspace
@@ -345,7 +350,9 @@ def _buffers_term(architecture: Architecture, setup: SglangSetup) -> Term:
             library_symbol("n", setup.requests, "most running requests (max_running_requests)"),
             workload_symbol("L", setup.length, "context length"),
             library_symbol("W", workspace, "bytes of the attention kernels' workspace"),
-            library_symbol("b", setup.graph_batch, "largest captured batch (cuda_graph_max_bs)"),
+            library_symbol(
+                "b", setup.graph_batch * rows_each, "rows of the largest captured batch (cuda_graph_max_bs)"
+            ),
             model_symbol("V", output_width(architecture), "output width: logits per token"),
             library_symbol("G", graphs, "bytes of CUDA graphs"),
         ),

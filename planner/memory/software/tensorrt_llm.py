@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_cache import engine_cache_bytes
 from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.logits import output_width
@@ -93,16 +94,23 @@ class TensorRtLlm(ServingMemory):
         cache = _cache_term(sequences, blocks, block) if token else None
         state = _state_term(setup.sequences, cached.state) if cached.state else None
         buffers = _buffers_term()
-        kept = [item for item in (weights, cache, state, buffers) if item is not None]
+        loaded = [item for item in (weights, draft_term(architecture, workload)) if item is not None]
+        kept = [item for item in (*loaded, cache, state, buffers) if item is not None]
         step = engine_step_term(architecture, setup.tokens, setup.element, "max_num_tokens")
-        sampled = _sampler_term(architecture, sequences)
+        sampled = _sampler_term(architecture, verified_rows(workload, sequences))
         sampling = [sampled] if sampled else []
         dynamic = max(step.bytes, sum(item.bytes for item in sampling))
-        taken = weights.bytes + (state.bytes if state else 0) + buffers.bytes + dynamic + setup.context
+        taken = (
+            sum([item.bytes for item in loaded])
+            + (state.bytes if state else 0)
+            + buffers.bytes
+            + dynamic
+            + setup.context
+        )
         taken += workload.other_processes_bytes
         return PhaseSnapshots(
             (
-                Snapshot("load", [weights], "the parameters are on the card"),
+                Snapshot("load", loaded, "the parameters are on the card"),
                 Snapshot("prefill", [*kept, step], "a step with the maximum number of tokens (max_num_tokens)"),
                 Snapshot("decode", [*kept, *sampling], "the next tokens of all requests are sampled"),
             ),
@@ -219,7 +227,7 @@ def _sampler_term(architecture: Architecture, sequences: int) -> Term | None:
         sequences * width * 2 * _FLOAT,
         "n × V × 8",
         (
-            workload_symbol("n", sequences, "number of concurrent requests"),
+            workload_symbol("n", sequences, "rows of logits: requests, times the tokens that are checked of each"),
             model_symbol("V", width, "output width: logits per token"),
         ),
         _LOGITS_SOURCE,

@@ -79,5 +79,6 @@ VLLM: Final = Software(
         narrows_fp32=True,
         memory_fraction="memory_utilization",
         sequence_limit="max_num_seqs",
+        drafts=("model", "mtp", "eagle", "eagle3", "ngram"),
     ),
 )

@@ -4,13 +4,14 @@ from collections.abc import Hashable
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermName
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.vllm.cache import SOURCE, Pages, pages_of
 from planner.memory.software.vllm.experts import padded_weights_term
-from planner.memory.software.vllm.profile import buffers_term, hidden_term, sampler_term
+from planner.memory.software.vllm.profile import buffers_term, hidden_term, sampler_term, verification_term
 from planner.memory.software.vllm.setup import CardSetup, VllmSetup, card_setup, settings_of, setup_of
 from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture
@@ -59,15 +60,19 @@ class Vllm(ServingMemory):
         cache = _pages_term("kv_cache", pages, pages.cache_pages, sequences) if pages else None
         states = _pages_term("state", pages, pages.state_pages, sequences) if pages else None
         buffers = buffers_term(architecture, setup)
-        kept = [item for item in (weights, cache, states, buffers) if item is not None and item.bytes]
+        loaded = [item for item in (weights, draft_term(architecture, workload)) if item is not None]
+        kept = [item for item in (*loaded, cache, states, buffers) if item is not None and item.bytes]
         forward = engine_step_term(architecture, setup.tokens, setup.element, _MOST_TOKENS)
-        sampling = [item for item in (hidden_term(architecture, setup), sampler_term(architecture, setup)) if item]
-        step = max(forward.bytes, sum(item.bytes for item in sampling))
+        hidden, sampler = hidden_term(architecture, setup), sampler_term(architecture, setup)
+        step = max(forward.bytes, hidden.bytes + (sampler.bytes if sampler else 0))
+        checked = verification_term(architecture, setup, verified_rows(workload, sequences))
+        largest = checked if checked and sampler and checked.bytes > sampler.bytes else sampler
+        sampling = [hidden, *([largest] if largest else [])]
         counted = buffers.bytes if buffers and setup.version == _COUNTS_GRAPHS else 0
-        beside = weights.bytes + counted + step + _OUTSIDE_PYTORCH
+        beside = sum([item.bytes for item in loaded]) + counted + step + _OUTSIDE_PYTORCH
         return PhaseSnapshots(
             (
-                Snapshot("load", [weights], "the parameters are on the card"),
+                Snapshot("load", loaded, "the parameters are on the card"),
                 Snapshot(
                     "prefill", [*kept, forward], "a step with the maximum number of tokens (max_num_batched_tokens)"
                 ),
@@ -77,7 +82,7 @@ class Vllm(ServingMemory):
                     "the next tokens are sampled for the maximum number of sequences (max_num_seqs)",
                 ),
             ),
-            dynamic=step,
+            dynamic=max(step, sum(item.bytes for item in sampling)),
             pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization) if pages else None,
             notes=_setup_notes(setup, pages, workload),
         )

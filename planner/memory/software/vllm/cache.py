@@ -11,6 +11,7 @@ _get_kv_cache_groups_uniform_page_size), v1/kv_cache_interface.py, platforms/int
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
+from planner.memory.inference.draft import cached_groups
 from planner.memory.inference.engine_cache import attention_token_bytes, latent_token_bytes, state_bytes
 from planner.memory.software.vllm.setup import VllmSetup
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mixer, StateMixer
@@ -105,7 +106,7 @@ def _layer_count_by_page_kind(architecture: Architecture, kv_format: str, setup:
     layers_by_page: dict[PageKind, int] = {}
     if architecture.kind == "encoder":
         return layers_by_page
-    for group in architecture.main.groups:
+    for group in cached_groups(architecture):
         for kind in _layer_page_kinds(group.layer, kv_format, setup):
             layers_by_page[kind] = layers_by_page.get(kind, 0) + group.count
     return layers_by_page
