@@ -41,9 +41,11 @@ class Setting(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return the setting as words of a command; a switch has no value."""
+        """Return the setting as words of a command; a switch has no value, a list has several."""
         if self.value is True:
             return (self.key,)
+        if isinstance(self.value, tuple):
+            return (self.key, *map(str, self.value))
         return (self.key, self.value if isinstance(self.value, str) else str(self.value))
 
 
@@ -246,6 +248,17 @@ class LaunchSettings(Spec):
 
 ACCEPTANCE: Final = {"speculation.acceptance": "it is what the task gives: the server's metrics show it"}
 """Reason why no program has a setting for the share of drafted tokens that is accepted."""
+
+
+def lora_slot_settings(workload: Inference, targets_key: str) -> list[Setting]:
+    """Return the switch for LoRA adapters, and the layers that have one if the plan names them; empty without slots."""
+    own = workload.adapters
+    if not own.slots:
+        return []
+    switch = Setting("--enable-lora", True, "slots for LoRA adapters", ("adapters.slots",))
+    if own.targets == "all-linear":
+        return [switch]
+    return [switch, Setting(targets_key, own.targets, "layers that may have an adapter", ("adapters.targets",))]
 
 
 def draft_checkpoint(facts: LaunchFacts) -> str:

@@ -410,6 +410,13 @@ INFERENCE_RULES: Final = RuleSet(
         remedies=({"speculation.model": None}, {"speculation.method": "model"}, {"speculation.method": None}),
     ),
     WorkloadRule(
+        ("adapters.slots", "profile"),
+        lambda slots, profile: not slots or profile is None or serving_support(profile).adapters,
+        lambda _, profile: f"the slots of {SOFTWARE[profile].title} for LoRA adapters are not estimated",
+        hint="vLLM, SGLang and llama.cpp are estimated with adapters.",
+        remedies=({"adapters.slots": 0},),
+    ),
+    WorkloadRule(
         ("kv_cache", "profile"),
         lambda cache, profile: profile is None or cache in serving_support(profile).cache_formats,
         lambda cache, profile: (

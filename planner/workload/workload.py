@@ -19,6 +19,7 @@ from planner.workload.presentation import (
     is_not_diffusion,
 )
 from planner.workload.rules import INFERENCE_RULES
+from planner.workload.served_adapters import ServedAdapters, serves_adapters
 from planner.workload.software.registry import (
     SERVERS,
     FlatSettings,
@@ -240,6 +241,11 @@ class Inference(Spec):
         Field(description="speculative decoding: how tokens are drafted"),
         Presentation(group="besides", shown_when=has_drafts),
     ] = Speculation()
+    adapters: Annotated[
+        ServedAdapters,
+        Field(description="LoRA adapters that an engine serves beside each other"),
+        Presentation(group="besides", shown_when=serves_adapters),
+    ] = ServedAdapters()
     parallel: Parallel = Parallel()
     gpus: UnequalCards = ()
     other_processes_bytes: OtherProcesses = 0

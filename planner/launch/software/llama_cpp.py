@@ -50,6 +50,8 @@ UNEXPRESSED: Final = {
     "other_processes_bytes": "llama-server takes what it needs, whatever else is on the GPU",
     "images": "each request has its own",
     **ACCEPTANCE,
+    "adapters.rank": "each file has its own",
+    "adapters.targets": "each file has its own",
     "engine.ram": "it is what the machine has",
 }
 """Fields that no setting of llama.cpp expresses, with the reason."""
@@ -105,6 +107,9 @@ def _write(facts: LaunchFacts) -> Job:
                 ("engine.cpu_moe_layers",),
             )
         )
+    if workload.adapters.slots:
+        files = ",".join(f"./adapter-{number}{GGUF}" for number in range(1, workload.adapters.slots + 1))
+        chosen.append(Setting("--lora", files, "your LoRA adapters as GGUF files", ("adapters.slots",)))
     drafting = workload.speculation
     if drafting.method in ("model", "eagle3"):
         fields = ("speculation.model",) if drafting.model else ()

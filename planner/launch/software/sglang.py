@@ -15,6 +15,7 @@ from planner.launch.settings import (
     LaunchFacts,
     Measurement,
     Setting,
+    lora_slot_settings,
     draft_checkpoint,
     settings_from,
 )
@@ -22,7 +23,14 @@ from planner.launch.text import command_line, job_words
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.servers import DRAFT_METHOD, DRAFT_MODEL, DRAFT_TOKENS, Option, read_engine_command
+from planner.workload.recipes.servers import (
+    DRAFT_METHOD,
+    DRAFT_MODEL,
+    DRAFT_TOKENS,
+    Option,
+    read_adapters,
+    read_engine_command,
+)
 from planner.workload.software.sglang import SglangSettings
 from planner.workload.workload import Inference
 
@@ -69,12 +77,15 @@ OPTIONS: Final = (
         DRAFT_METHOD,
         {"model": "STANDALONE", "mtp": "NEXTN", "eagle": "EAGLE", "eagle3": "EAGLE3", "ngram": "NGRAM"},
     ),
+    Option("--max-loras-per-batch", "adapters.slots", "integer", "LoRA adapters on the GPU at once"),
+    Option("--max-lora-rank", "adapters.rank", "integer", "highest rank of LoRA adapters"),
     Option("--speculative-draft-model-path", "speculation.model", "text", DRAFT_MODEL),
     Option("--speculative-num-steps", "speculation.tokens", "integer", DRAFT_TOKENS),
 )
 """Options of `sglang serve`."""
 _MODEL: Final = "--model-path"
 _CACHE: Final = "--kv-cache-dtype"
+_TARGETS: Final = "--lora-target-modules"
 _STEPS: Final = "--speculative-num-steps"
 _CHECKED: Final = "--speculative-num-draft-tokens"
 _PROMPT_GRAPHS: Final = "--cuda-graph-backend-prefill"
@@ -106,11 +117,15 @@ def _write(facts: LaunchFacts) -> Job:
     workload = facts.workload
     assert isinstance(workload, Inference)
     assert isinstance(workload.engine, SglangSettings)
-    loaded = [term.bytes for term in facts.evaluation.memory.terms if term.name in ("weights", "draft")]
+    loaded = [term.bytes for term in facts.evaluation.memory.terms if term.name in ("weights", "draft", "adapters")]
     fraction = cache_fraction(facts, sum(loaded))
     engine = workload.engine.evolve(mem_fraction_static=fraction or workload.engine.mem_fraction_static)
     cache = "auto" if workload.kv_cache == workload.compute else workload.kv_cache
-    chosen = list(settings_from(OPTIONS, workload.replaced(engine=engine, kv_cache=cache)))
+    adapters = workload.adapters if workload.adapters.slots else None
+    chosen = list(settings_from(OPTIONS, workload.replaced(engine=engine, kv_cache=cache, adapters=adapters)))
+    chosen += lora_slot_settings(workload, _TARGETS)
+    if workload.adapters.slots and workload.adapters.targets == "all-linear":
+        chosen.append(Setting(_TARGETS, "all", "layers that may have an adapter", ("adapters.targets",)))
     if cache == "auto":
         chosen.append(Setting(_CACHE, "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
     own = workload.speculation
@@ -189,6 +204,7 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 def _read(reader: ConfigReader) -> None:
     read_engine_command(reader, "sglang", OPTIONS, _MODEL, _CACHE)
     reader.set_if_enabled("--disable-cuda-graph", "engine.disable_cuda_graph")
+    read_adapters(reader, "--max-loras-per-batch", _TARGETS, slots=8)
     checked = reader.integer(_CHECKED)
     if checked is not None and checked > 1 and reader.field("speculation.tokens") is None:
         reader.set(_CHECKED, "speculation.tokens", checked - 1)

@@ -18,15 +18,18 @@ from planner.launch.settings import (
     LaunchFacts,
     Measurement,
     Setting,
+    lora_slot_settings,
     draft_checkpoint,
     settings_from,
 )
 from planner.launch.text import command_line, job_words
+from planner.memory.inference.adapters import VLLM_RANKS, padded_rank
 from planner.memory.parallel.tensor import draft_is_divided
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.units import GIB, ceil_div
 from planner.workload.recipes.servers import DRAFT_METHOD, VLLM_OPTIONS, VLLM_SPECULATION, read_vllm_options
+from planner.workload.served_adapters import ServedAdapters
 from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference
 
@@ -57,9 +60,11 @@ def _write(facts: LaunchFacts) -> Job:
     engine = workload.engine.evolve(memory_utilization=utilization)
     # A cache in the compute precision is vLLM's `auto`, which every version has.
     cache = "auto" if workload.kv_cache == workload.compute else workload.kv_cache
-    chosen = list(settings_from(VLLM_OPTIONS, workload.replaced(engine=engine, kv_cache=cache)))
+    settled = workload.replaced(engine=engine, kv_cache=cache, adapters=_reserved_adapters(workload))
+    chosen = list(settings_from(VLLM_OPTIONS, settled))
     if cache == "auto":
         chosen.append(Setting("--kv-cache-dtype", "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
+    chosen += lora_slot_settings(workload, "--lora-target-modules")
     if workload.speculation.method is not None:
         chosen.append(_speculation(workload, facts))
     unexpressed = dict(_UNEXPRESSED)
@@ -80,6 +85,14 @@ def _write(facts: LaunchFacts) -> Job:
         expressed=("model", "engine.version"),
         unexpressed=unexpressed,
     )
+
+
+def _reserved_adapters(workload: Inference) -> ServedAdapters | None:
+    """Return the adapters with a rank that vLLM has, None without slots, so that no option names any."""
+    own = workload.adapters
+    if own.slots and own.rank > VLLM_RANKS[-1]:
+        raise SpecError("adapters.rank", f"vLLM serves adapters up to rank {VLLM_RANKS[-1]}")
+    return own.evolve(rank=padded_rank(own.rank)) if own.slots else None
 
 
 def _speculation(workload: Inference, facts: LaunchFacts) -> Setting:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.adapters import served_adapters_term
 from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes
 from planner.memory.inference.engine_step import engine_step_term
@@ -32,6 +33,7 @@ _BFLOAT16_CAPABILITY: Final = 8.0
 _ROCM_FAMILIES: Final = ("CDNA3", "CDNA4", "CDNA5")
 _VOCABULARY: Final = 64
 """Multiple to which SGLang pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
+_ADAPTERS: Final = "SGLang 0.5.23 lora/mem_pool.py init_buffers: max_loras_per_batch slots of max_lora_rank"
 _REQUESTS: Final = 2_048
 """Most running requests where the cache has room for them (`resolve_max_num_reqs`)."""
 _TABLE_EXTRA: Final = 4
@@ -114,7 +116,8 @@ class Sglang(ServingMemory):
         setup = setup_of(architecture, workload, card_class)
         weights = weights_term(architecture, workload.weights or "bf16")
         cached = engine_cache_bytes(architecture, workload.kv_cache, setup.element)
-        loaded = [item for item in (weights, draft_term(architecture, workload)) if item is not None]
+        adapters = served_adapters_term(architecture, workload, workload.adapters.rank, setup.element, _ADAPTERS)
+        loaded = [item for item in (weights, draft_term(architecture, workload), adapters) if item is not None]
         loaded_bytes = sum([item.bytes for item in loaded])
         pool = _pool(cached, setup, loaded_bytes, workload.other_processes_bytes)
         sequences = min(workload.batch, setup.requests)

@@ -48,6 +48,7 @@ GB/s in parallel reads (0.79), 67 to 68 GB/s in 4-bit experts (0.48).
 _DEFAULT_SETTING: Final = TimeSetting()
 _SEQUENCES: Final = tuple(2**exponent for exponent in range(1, 11))
 """Numbers of sequences for which it is tried whether drafting still saves time."""
+_ADAPTERS: Final = "The time of LoRA adapters is not counted: no measurement of it is known here."
 _ONE_PASS_KINDS: Final = ("encoder", "vision-encoder")
 
 
@@ -252,7 +253,10 @@ def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: 
         basis=_basis(gpu, is_measured=is_decoding_measured(engine, family)),
         terms=(prompts, *step_terms(timed.run, timed.step.repeated(timed.answer), timed.answer, batch)),
         **_request_rates(timed, workload, seconds),
-        notes=_request_notes(timed, gpu, engine, batch, (workload.prompt_length or 1) + timed.answer / 2),
+        notes=(
+            *_request_notes(timed, gpu, engine, batch, (workload.prompt_length or 1) + timed.answer / 2),
+            *((_ADAPTERS,) if workload.adapters.slots else ()),
+        ),
     )
 
 

@@ -73,6 +73,8 @@ VLLM_OPTIONS: Final = (
     Option("--tensor-parallel-size", "parallel.tensor", "integer", "tensor parallelism"),
     Option("--pipeline-parallel-size", "parallel.pipeline", "integer", "pipeline parallelism"),
     Option("--data-parallel-size", "parallel.data", "integer", "replicas"),
+    Option("--max-loras", "adapters.slots", "integer", "LoRA adapters on the GPU at once"),
+    Option("--max-lora-rank", "adapters.rank", "integer", "highest rank of LoRA adapters"),
 )
 """Options of `vllm serve`."""
 DRAFT_TOKENS: Final = "tokens drafted before each check"
@@ -156,6 +158,8 @@ _LLAMA_NEUTRAL: Final = frozenset(
     )
 )
 _SPECULATION: Final = "--speculative-config"
+_SEVERAL: Final = ("--lora-target-modules", "--lora-modules", "--lora-paths")
+"""Options with several words."""
 _SHORT: Final = {
     "-sc": "--speculative-config",
     "-md": "--spec-draft-model",
@@ -201,6 +205,9 @@ def parse_options(words: tuple[str, ...]) -> dict[str, object]:
             key = _SHORT.get(name, name)
             options[key] = value if joined else True
             key = "" if joined else key
+        elif key in _SEVERAL:
+            known = options[key]
+            options[key] = [*known, word] if isinstance(known, list) else [word]
         elif key:
             options[key] = word
             key = ""
@@ -239,7 +246,20 @@ def read_vllm_options(reader: ConfigReader) -> None:
     if images is not None:
         reader.ignore_unestimated("--limit-mm-per-prompt", "the number of images in each prompt")
     _read_vllm_speculation(reader)
+    read_adapters(reader, "--max-loras", "--lora-target-modules", slots=1)
     reader.ignore_rest(_VLLM_NEUTRAL)
+
+
+def read_adapters(reader: ConfigReader, slots_key: str, targets_key: str, slots: int) -> None:
+    """Read whether a server has slots for LoRA adapters, by default so many, and the layers that have one."""
+    targets = reader.strings(targets_key)
+    reader.ignore_all(("--lora-modules", "--lora-paths"), "each takes a slot when it is used")
+    if reader.flag("--enable-lora"):
+        reader.record_read("--enable-lora", "adapters.slots")
+        if reader.field("adapters.slots") is None:
+            reader.assume(slots_key, slots, "adapters.slots", slots)
+    if targets is not None and targets != ("all",):
+        reader.set(targets_key, "adapters.targets", targets)
 
 
 def _read_vllm_speculation(reader: ConfigReader) -> None:
@@ -276,6 +296,9 @@ def read_llama_server(reader: ConfigReader) -> None:
         reader.set("--ctx-size", "context_length", max(context // (slots or 1), 1))
     for key, value in (("--kv-unified", True), ("--no-kv-unified", False)):
         reader.set_if_enabled(key, "engine.kv_unified", value)
+    adapters = reader.strings("--lora")
+    if adapters:
+        reader.set("--lora", "adapters.slots", len(adapters))
     draft = reader.string("--spec-draft-model")
     if draft is not None:
         reader.set("--spec-draft-model", "speculation.model", draft.rpartition("/")[2].removesuffix(".gguf"))

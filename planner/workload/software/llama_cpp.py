@@ -168,5 +168,6 @@ LLAMA_CPP: Final = Software(
         outside_memory="The figure includes memory of other processes on the card.",
         narrows_fp32=True,
         drafts=("model", "mtp", "eagle3", "ngram"),
+        adapters=True,
     ),
 )

@@ -80,5 +80,6 @@ VLLM: Final = Software(
         memory_fraction="memory_utilization",
         sequence_limit="max_num_seqs",
         drafts=("model", "mtp", "eagle", "eagle3", "ngram"),
+        adapters=True,
     ),
 )

@@ -104,3 +104,8 @@ def test_steps_of_a_simulation_agree_with_the_formula():
     assert times.mixed(0, 0, 100, 0.0) > plain.mixed(0, 0, 100, 0.0)
     alone = decoding_step_time(both, 4, 500).seconds * 2.5
     assert times.mixed(4, 2_000, 16, 0.0) == pytest.approx(alone, rel=0.25)
+
+
+def test_the_time_of_adapters_is_told_to_be_left_out():
+    found = timed(profile="vllm", adapters={"slots": 2}, prompt_length=128, context_length=256)
+    assert any("LoRA adapters is not counted" in note for note in found.notes)

@@ -121,3 +121,11 @@ def test_vllm_drafts_as_its_section_or_its_options_say():
 def test_a_section_that_is_no_object_is_refused(text):
     with pytest.raises(RecipeError, match="must be an object in JSON"):
         read("vllm", "a/b", "--speculative-config", text)
+
+
+def test_slots_for_adapters_are_read_with_their_layers():
+    own = read("vllm", "a/b", "--enable-lora", "--lora-target-modules", "q_proj", "v_proj").workload.adapters
+    assert (own.slots, own.rank, own.targets) == (1, 16, ("q_proj", "v_proj"))
+    own = read("vllm", "a/b", "--enable-lora", "--max-loras", "4", "--max-lora-rank", "64").workload.adapters
+    assert (own.slots, own.rank, own.targets) == (4, 64, "all-linear")
+    assert read("llama.cpp", "--lora", "a.gguf,b.gguf").workload.adapters.slots == 2

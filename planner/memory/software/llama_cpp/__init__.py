@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.adapters import served_adapters_term
 from planner.memory.inference.draft import verified_rows
 from planner.memory.logits import output_width
 from planner.memory.parallel.pipeline import without_empty_stages
@@ -45,6 +46,9 @@ _FLOAT: Final = 4
 _UNCHECKED_SHARE: Final = 0.3
 """Assumed relative error of the compute buffer for kinds of layers that were not compared with llama.cpp."""
 _CHECKED_SHARE: Final = 0.05
+_ADAPTERS: Final = (
+    "llama.cpp 0.5.0 src/llama-adapter.cpp: tensors as in the file, which convert_lora_to_gguf.py writes in F32"
+)
 _DRAFT_SOURCE: Final = "llama.cpp 0.5.0 common/speculative.cpp: a draft has a model and a context of its own"
 _DRAFT_SYMBOLS: Final = (
     ("W", ("weights",), "bytes of the draft's weights"),
@@ -73,7 +77,9 @@ class LlamaCpp(ServingMemory):
         buffer = _compute_buffer_term(architecture, workload, setup, weights)
         draft = self._draft_timeline(architecture, workload, card_class)
         drafts = [] if draft is None else [_whole_draft_term(draft)]
-        own = [item for item in (weights.term, kept.cache, kept.state, buffer) if item is not None and item.bytes]
+        adapters = served_adapters_term(architecture, workload, workload.adapters.rank, _FLOAT, _ADAPTERS)
+        held = (weights.term, adapters, kept.cache, kept.state, buffer)
+        own = [item for item in held if item is not None and item.bytes]
         reserved = [*own, *drafts]
         return PhaseSnapshots(
             (

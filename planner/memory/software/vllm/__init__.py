@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.adapters import served_adapters_term, padded_rank
 from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
@@ -24,6 +25,10 @@ _COUNTS_GRAPHS: Final = "0.33"
 share."""
 _OUTSIDE_PYTORCH: Final = 143 * MIB
 """Bytes outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
+_ADAPTERS: Final = (
+    "vLLM 0.33 lora/layers/base_linear.py create_lora_weights (A and B of all slots in the computing format), on every "
+    "linear layer, experts, embedding and head unless lora_target_modules names some (lora/model_manager.py)"
+)
 _AT_ONCE: Final = "number of concurrent sequences, at most max_num_seqs"
 _MOST_TOKENS: Final = "max_num_batched_tokens"
 _VOCABULARY: Final = 64
@@ -60,7 +65,10 @@ class Vllm(ServingMemory):
         cache = _pages_term("kv_cache", pages, pages.cache_pages, sequences) if pages else None
         states = _pages_term("state", pages, pages.state_pages, sequences) if pages else None
         buffers = buffers_term(architecture, setup)
-        loaded = [item for item in (weights, draft_term(architecture, workload)) if item is not None]
+        adapters = served_adapters_term(
+            architecture, workload, padded_rank(workload.adapters.rank), setup.element, _ADAPTERS, embeds=True
+        )
+        loaded = [item for item in (weights, draft_term(architecture, workload), adapters) if item is not None]
         kept = [item for item in (*loaded, cache, states, buffers) if item is not None and item.bytes]
         forward = engine_step_term(architecture, setup.tokens, setup.element, _MOST_TOKENS)
         hidden, sampler = hidden_term(architecture, setup), sampler_term(architecture, setup)
