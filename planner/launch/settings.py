@@ -250,6 +250,10 @@ ACCEPTANCE: Final = {"speculation.acceptance": "it is what the task gives: the s
 """Reason why no program has a setting for the share of drafted tokens that is accepted."""
 
 
+COMMON_PREFIX: Final = {"common_prefix": "requests bring it; the prefix cache is on by default"}
+"""Reason why no program has a setting for the tokens with which all prompts begin."""
+
+
 def lora_slot_settings(workload: Inference, targets_key: str) -> list[Setting]:
     """Return the switch for LoRA adapters, and the layers that have one if the plan names them; empty without slots."""
     own = workload.adapters

@@ -417,6 +417,13 @@ INFERENCE_RULES: Final = RuleSet(
         remedies=({"adapters.slots": 0},),
     ),
     WorkloadRule(
+        ("common_prefix", "cache_in_ram_bytes", "profile"),
+        lambda prefix, ram, profile: not (prefix or ram) or profile is None or serving_support(profile).caches_prefixes,
+        lambda _prefix, _ram, profile: f"{SOFTWARE[profile].title} has no prefix cache that is estimated",
+        hint="vLLM, SGLang and TensorRT-LLM use blocks of earlier requests again.",
+        remedies=({"common_prefix": 0, "cache_in_ram_bytes": 0},),
+    ),
+    WorkloadRule(
         ("kv_cache", "profile"),
         lambda cache, profile: profile is None or cache in serving_support(profile).cache_formats,
         lambda cache, profile: (

@@ -20,7 +20,7 @@ def _has_slots(context: FieldContext) -> bool:
 
 
 class ServedAdapters(Spec):
-    """LoRA adapters of an engine: how many are on the card at once, their highest rank, and the layers that have one."""
+    """LoRA adapters of an engine: how many are on the card at once, their highest rank, and the adapted layers."""
 
     slots: Annotated[
         int,

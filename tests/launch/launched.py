@@ -68,6 +68,13 @@ PLANS = {
     "sglang with adapters": serving("sglang", gpu="h100-sxm5-80gb", adapters={"slots": 4, "targets": ("q_proj",)}),
     "sglang with any adapters": serving("sglang", gpu="h100-sxm5-80gb", adapters={"slots": 4, "rank": 64}),
     "gguf with adapters": serving("llama.cpp", weights="Q4_K_M", adapters={"slots": 2}),
+    "served with cache in ram": serving("vllm", cache_in_ram_bytes=3 * 2**34),
+    "sglang with cache in ram": serving(
+        "sglang", gpu="h100-sxm5-80gb", count=2, parallel={"tensor": 2}, cache_in_ram_bytes=64 * 10**9
+    ),
+    "tensorrt with cache in ram": serving(
+        "tensorrt-llm", gpu="h100-sxm5-80gb", count=2, parallel={"tensor": 2}, cache_in_ram_bytes=2**36
+    ),
     "served with a head": serving("vllm", batch=2, context_length=4096, speculation=HEAD),
     "sglang with a head": serving("sglang", gpu="h100-sxm5-80gb", batch=4, speculation=HEAD),
     "sglang with repeated words": serving("sglang", gpu="h100-sxm5-80gb", speculation={"method": "ngram", "tokens": 4}),

@@ -9,14 +9,15 @@ from planner.dtypes import AS_STORED
 from planner.launch.cache_fraction import cache_fraction, settled_sequences
 from planner.launch.settings import (
     ACCEPTANCE,
+    COMMON_PREFIX,
     CommandReader,
     Job,
     Launcher,
     LaunchFacts,
     Measurement,
     Setting,
-    lora_slot_settings,
     draft_checkpoint,
+    lora_slot_settings,
     settings_from,
 )
 from planner.launch.text import command_line, job_words
@@ -85,6 +86,7 @@ OPTIONS: Final = (
 """Options of `sglang serve`."""
 _MODEL: Final = "--model-path"
 _CACHE: Final = "--kv-cache-dtype"
+_RAM: Final = "--hicache-size"
 _TARGETS: Final = "--lora-target-modules"
 _STEPS: Final = "--speculative-num-steps"
 _CHECKED: Final = "--speculative-num-draft-tokens"
@@ -103,6 +105,7 @@ _CLIENTS: Final = "each request has its own; the longest that fits is the contex
 _UNEXPRESSED: Final = {
     "prompt_length": _CLIENTS,
     **ACCEPTANCE,
+    **COMMON_PREFIX,
     "prompt_logits": "each request asks for its own",
     "attention": "SGLang chooses its kernels by the GPU",
     "parallel.pipeline_layers": "set SGLANG_PP_LAYER_PARTITION to these numbers",
@@ -128,6 +131,11 @@ def _write(facts: LaunchFacts) -> Job:
         chosen.append(Setting(_TARGETS, "all", "layers that may have an adapter", ("adapters.targets",)))
     if cache == "auto":
         chosen.append(Setting(_CACHE, "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
+    if workload.cache_in_ram_bytes:
+        cards = workload.parallel.tensor * workload.parallel.pipeline
+        size = max(round(workload.cache_in_ram_bytes / cards / 1e9), 1)
+        chosen.append(Setting("--enable-hierarchical-cache", True, "KV cache in RAM as well", ("cache_in_ram_bytes",)))
+        chosen.append(Setting(_RAM, size, "GB of RAM for each GPU", ("cache_in_ram_bytes",)))
     own = workload.speculation
     if own.method is not None:
         checked = Setting(_CHECKED, own.drafted + 1, "tokens in each check", ("speculation.tokens",))
@@ -204,6 +212,11 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 def _read(reader: ConfigReader) -> None:
     read_engine_command(reader, "sglang", OPTIONS, _MODEL, _CACHE)
     reader.set_if_enabled("--disable-cuda-graph", "engine.disable_cuda_graph")
+    size = reader.integer(_RAM)
+    if reader.flag("--enable-hierarchical-cache") and size is not None:
+        cards = (reader.integer("--tp-size") or 1) * (reader.integer("--pp-size") or 1)
+        reader.set(_RAM, "cache_in_ram_bytes", size * cards * 10**9)
+        reader.record_read("--enable-hierarchical-cache", "cache_in_ram_bytes")
     read_adapters(reader, "--max-loras-per-batch", _TARGETS, slots=8)
     checked = reader.integer(_CHECKED)
     if checked is not None and checked > 1 and reader.field("speculation.tokens") is None:

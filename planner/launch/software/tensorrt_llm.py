@@ -10,6 +10,7 @@ from planner.dtypes import AS_STORED
 from planner.launch.cache_fraction import cache_fraction, settled_sequences
 from planner.launch.settings import (
     ACCEPTANCE,
+    COMMON_PREFIX,
     CommandReader,
     ConfigFile,
     Job,
@@ -35,6 +36,7 @@ _REQUESTS_EACH: Final = 8
 _FILE: Final = "trtllm.yaml"
 _CONFIG: Final = "--config"
 _CACHE: Final = "kv_cache_config.dtype"
+_RAM: Final = "kv_cache_config.host_cache_size"
 _DRAFT: Final = "speculative_config.speculative_model_dir"
 FLAGS: Final = (
     Option("--max_seq_len", "context_length", "integer", "context: prompt and output tokens together"),
@@ -88,6 +90,7 @@ _ALIASES: Final = {
 _NEUTRAL: Final = frozenset(("--host", "--port", "--backend", "--log_level", "--trust_remote_code", "backend"))
 _UNEXPRESSED: Final = {
     **ACCEPTANCE,
+    **COMMON_PREFIX,
     "prompt_length": "each request has its own; the longest that fits is the context",
     "prompt_logits": "each request asks for its own",
     "attention": "TensorRT-LLM chooses its kernels by the GPU",
@@ -111,6 +114,9 @@ def _write(facts: LaunchFacts) -> Job:
     keys = list(settings_from(KEYS, settled))
     if cache == "auto":
         keys.append(Setting(_CACHE, "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
+    if workload.cache_in_ram_bytes:
+        size = workload.cache_in_ram_bytes // (workload.parallel.tensor * workload.parallel.pipeline)
+        keys.append(Setting(_RAM, size, "bytes of RAM for each GPU's KV cache", ("cache_in_ram_bytes",)))
     if workload.speculation.method == "eagle3" and workload.speculation.model is None:
         keys.append(Setting(_DRAFT, draft_checkpoint(facts), DRAFT_MODEL))
     unexpressed = dict(_UNEXPRESSED)
@@ -172,6 +178,10 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 
 def _read(reader: ConfigReader) -> None:
     read_engine_command(reader, "tensorrt-llm", (*FLAGS, *KEYS), "--model", _CACHE)
+    size = reader.integer(_RAM, low=0, high=2**50)
+    if size:
+        cards = (reader.integer("--tp_size") or 1) * (reader.integer("--pp_size") or 1)
+        reader.set(_RAM, "cache_in_ram_bytes", size * cards)
     reader.ignore_rest(_NEUTRAL)
 
 

@@ -12,14 +12,15 @@ from planner.errors import SpecError
 from planner.launch.cache_fraction import settled_sequences
 from planner.launch.settings import (
     ACCEPTANCE,
+    COMMON_PREFIX,
     CommandReader,
     Job,
     Launcher,
     LaunchFacts,
     Measurement,
     Setting,
-    lora_slot_settings,
     draft_checkpoint,
+    lora_slot_settings,
     settings_from,
 )
 from planner.launch.text import command_line, job_words
@@ -46,6 +47,7 @@ _UNEXPRESSED: Final = {
     "attention": "vLLM chooses its kernels by the GPU",
     "parallel.pipeline_layers": "set VLLM_PP_LAYER_PARTITION to these numbers",
     **ACCEPTANCE,
+    **COMMON_PREFIX,
     "images": "vLLM limits images per request, but profiles one",
     "weights": "vLLM takes the format from the checkpoint: name one in this format",
 }
@@ -64,6 +66,9 @@ def _write(facts: LaunchFacts) -> Job:
     chosen = list(settings_from(VLLM_OPTIONS, settled))
     if cache == "auto":
         chosen.append(Setting("--kv-cache-dtype", "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
+    if workload.cache_in_ram_bytes:
+        size = round(workload.cache_in_ram_bytes / GIB, 3)
+        chosen.append(Setting("--kv-offloading-size", size, "GiB of RAM for the KV cache", ("cache_in_ram_bytes",)))
     chosen += lora_slot_settings(workload, "--lora-target-modules")
     if workload.speculation.method is not None:
         chosen.append(_speculation(workload, facts))

@@ -16,6 +16,7 @@ from planner.memory.inference.adapters import served_adapters_term
 from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes
 from planner.memory.inference.engine_step import engine_step_term
+from planner.memory.inference.prefix import cache_in_ram, held_pages, shared_pages
 from planner.memory.logits import output_width
 from planner.memory.overhead import fixed_overhead
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
@@ -121,6 +122,8 @@ class Sglang(ServingMemory):
         loaded_bytes = sum([item.bytes for item in loaded])
         pool = _pool(cached, setup, loaded_bytes, workload.other_processes_bytes)
         sequences = min(workload.batch, setup.requests)
+        if pool and not cached.windowed and not cached.state:
+            pool = pool._replace(shared_pages=shared_pages(workload, setup.page_tokens, pool.pages))
         cache = _cache_term(pool, sequences) if pool else None
         buffers = _buffers_term(architecture, setup, verified_rows(workload, 1))
         kept = [item for item in (*loaded, cache, buffers) if item is not None and item.bytes]
@@ -136,6 +139,7 @@ class Sglang(ServingMemory):
             ),
             dynamic=dynamic,
             pool=pool._replace(beyond_bytes=buffers.bytes + dynamic) if pool else None,
+            host_bytes=cache_in_ram(workload),
             notes=_notes(setup, cached, workload),
         )
 
@@ -306,10 +310,15 @@ def _cache_term(pool: PagePool, sequences: int) -> Term:
     """Return the memory of the pages of `sequences` sequences."""
     return term(
         "kv_cache",
-        sequences * pool.pages * pool.page_bytes,
-        "B × p × g",
+        held_pages(sequences, pool.pages, pool.shared_pages) * pool.page_bytes,
+        "(B × (p − s) + s) × g" if pool.shared_pages else "B × p × g",
         (
             workload_symbol("B", sequences, "number of running requests"),
+            *(
+                (library_symbol("s", pool.shared_pages, "pages of the common beginning, which are there once"),)
+                if pool.shared_pages
+                else ()
+            ),
             library_symbol("p", pool.pages, "pages per sequence"),
             model_symbol("g", pool.page_bytes, "bytes per page of all layers"),
         ),

@@ -15,6 +15,7 @@ from planner.hardware.gpu import Gpu
 from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_cache import engine_cache_bytes
 from planner.memory.inference.engine_step import engine_step_term
+from planner.memory.inference.prefix import cache_in_ram, held_pages, shared_pages
 from planner.memory.logits import output_width
 from planner.memory.overhead import fixed_overhead
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
@@ -91,7 +92,8 @@ class TensorRtLlm(ServingMemory):
         cached = engine_cache_bytes(architecture, workload.kv_cache, setup.element)
         token, sequences = cached.token + cached.windowed, min(workload.batch, setup.sequences)
         blocks, block = ceil_div(setup.length, setup.block_tokens), setup.block_tokens * token
-        cache = _cache_term(sequences, blocks, block) if token else None
+        shared = 0 if cached.windowed or cached.state else shared_pages(workload, setup.block_tokens, blocks)
+        cache = _cache_term(sequences, blocks, block, shared) if token else None
         state = _state_term(setup.sequences, cached.state) if cached.state else None
         buffers = _buffers_term()
         loaded = [item for item in (weights, draft_term(architecture, workload)) if item is not None]
@@ -115,7 +117,10 @@ class TensorRtLlm(ServingMemory):
                 Snapshot("decode", [*kept, *sampling], "the next tokens of all requests are sampled"),
             ),
             dynamic=dynamic,
-            pool=PagePool(block, blocks, setup.length, 0, setup.fraction, taken) if token else None,
+            pool=PagePool(block, blocks, setup.length, 0, setup.fraction, taken, shared_pages=shared)
+            if token
+            else None,
+            host_bytes=cache_in_ram(workload),
             notes=_notes(setup, workload, windowed=bool(cached.windowed and cached.token)),
         )
 
@@ -188,14 +193,15 @@ def setup_of(workload: Inference, card_class: Hashable) -> TensorRtLlmSetup:
     )
 
 
-def _cache_term(sequences: int, blocks: int, block_bytes: int) -> Term:
+def _cache_term(sequences: int, blocks: int, block_bytes: int, shared: int) -> Term:
     """Return the memory of the blocks of `sequences` sequences."""
     return term(
         "kv_cache",
-        sequences * blocks * block_bytes,
-        "B × p × g",
+        held_pages(sequences, blocks, shared) * block_bytes,
+        "(B × (p − s) + s) × g" if shared else "B × p × g",
         (
             workload_symbol("B", sequences, "number of concurrent requests, at most max_batch_size"),
+            *((library_symbol("s", shared, "blocks of the common beginning, which are there once"),) if shared else ()),
             library_symbol("p", blocks, "blocks per sequence"),
             model_symbol("g", block_bytes, "bytes per block of all layers"),
         ),

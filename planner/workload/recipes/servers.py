@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple
 from planner.dtypes import GGUF_FILE_TYPES
 from planner.parsing import parse_json
 from planner.storage import UnreadableFileError
+from planner.units import GIB
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.software.registry import SOFTWARE, serving_support
 
@@ -245,6 +246,9 @@ def read_vllm_options(reader: ConfigReader) -> None:
     images = reader.strings("--limit-mm-per-prompt")
     if images is not None:
         reader.ignore_unestimated("--limit-mm-per-prompt", "the number of images in each prompt")
+    size = reader.number("--kv-offloading-size")
+    if size:
+        reader.set("--kv-offloading-size", "cache_in_ram_bytes", round(size * GIB))
     _read_vllm_speculation(reader)
     read_adapters(reader, "--max-loras", "--lora-target-modules", slots=1)
     reader.ignore_rest(_VLLM_NEUTRAL)

@@ -80,6 +80,7 @@ SGLANG: Final = Software(
         memory_fraction="mem_fraction_static",
         sequence_limit="max_running_requests",
         drafts=("model", "mtp", "eagle", "eagle3", "ngram"),
+        caches_prefixes=True,
         adapters=True,
     ),
 )

@@ -37,7 +37,8 @@ class ServingSupport(NamedTuple):
     log's rows. `narrows_fp32` is whether FP32 checkpoints are loaded in 16 bits unless asked otherwise, and
     `memory_fraction` the setting by which the program sizes its KV cache, `sequence_limit` the one that limits how many
     sequences run at the same time. `drafts` are its ways of speculative decoding,
-    and `adapters` is whether its slots for LoRA adapters are estimated.
+    `adapters` is whether its slots for LoRA adapters are estimated, and `caches_prefixes` whether it uses blocks of
+    common beginnings again, on cards and in RAM.
 
     **Source** of `narrows_fp32`: vLLM, `--dtype auto`: "FP16 precision for FP32 and FP16 models"; llama.cpp,
     `convert_hf_to_gguf.py --outtype auto`: "the highest-fidelity 16-bit float type"; transformers 5 loads as stored.
@@ -63,6 +64,7 @@ class ServingSupport(NamedTuple):
     sequence_limit: str = ""
     drafts: tuple[str, ...] = ()
     adapters: bool = False
+    caches_prefixes: bool = False
 
 
 class TrainingSupport(NamedTuple):

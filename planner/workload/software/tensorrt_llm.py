@@ -82,5 +82,6 @@ TENSORRT_LLM: Final = Software(
         memory_fraction="free_gpu_memory_fraction",
         sequence_limit="max_batch_size",
         drafts=("model", "mtp", "eagle3", "ngram"),
+        caches_prefixes=True,
     ),
 )

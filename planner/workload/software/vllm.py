@@ -80,6 +80,7 @@ VLLM: Final = Software(
         memory_fraction="memory_utilization",
         sequence_limit="max_num_seqs",
         drafts=("model", "mtp", "eagle", "eagle3", "ngram"),
+        caches_prefixes=True,
         adapters=True,
     ),
 )

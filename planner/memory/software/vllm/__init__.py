@@ -4,9 +4,10 @@ from collections.abc import Hashable
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.adapters import served_adapters_term, padded_rank
+from planner.memory.inference.adapters import padded_rank, served_adapters_term
 from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_step import engine_step_term
+from planner.memory.inference.prefix import cache_in_ram, held_pages, shared_pages
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermName
 from planner.memory.software.base import ServingMemory
@@ -62,7 +63,8 @@ class Vllm(ServingMemory):
         weights = padded_weights_term(architecture, workload.weights or "bf16", setup.experts)
         pages = pages_of(architecture, workload.kv_cache, setup, workload.prompt_length or 1)
         sequences = min(workload.batch, setup.sequences)
-        cache = _pages_term("kv_cache", pages, pages.cache_pages, sequences) if pages else None
+        shared = shared_pages(workload, pages.page_tokens, pages.pages) if pages and pages.page_tokens else 0
+        cache = _pages_term("kv_cache", pages, pages.cache_pages, sequences, shared) if pages else None
         states = _pages_term("state", pages, pages.state_pages, sequences) if pages else None
         buffers = buffers_term(architecture, setup)
         adapters = served_adapters_term(
@@ -91,7 +93,10 @@ class Vllm(ServingMemory):
                 ),
             ),
             dynamic=max(step, sum(item.bytes for item in sampling)),
-            pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization) if pages else None,
+            pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization, shared_pages=shared)
+            if pages
+            else None,
+            host_bytes=cache_in_ram(workload),
             notes=_setup_notes(setup, pages, workload),
         )
 
@@ -170,16 +175,17 @@ def _cuda_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
     return ()
 
 
-def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Term | None:
-    """Return the memory of `count` cache pages per sequence for `sequences` sequences, None without pages."""
+def _pages_term(name: TermName, pages: Pages, count: int, sequences: int, shared: int = 0) -> Term | None:
+    """Return the memory of `count` cache pages per sequence for `sequences`, which share some; None without pages."""
     if not count:
         return None
     return term(
         name,
-        sequences * count * pages.page_bytes,
-        "B × p × g",
+        held_pages(sequences, count, shared) * pages.page_bytes,
+        "(B × (p − s) + s) × g" if shared else "B × p × g",
         (
             workload_symbol("B", sequences, _AT_ONCE),
+            *((library_symbol("s", shared, "blocks of the common beginning, which are there once"),) if shared else ()),
             library_symbol("p", count, "blocks per sequence, summed over groups of layers"),
             model_symbol("g", pages.page_bytes, "bytes per block of a group of layers"),
         ),

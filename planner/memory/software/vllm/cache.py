@@ -35,7 +35,8 @@ class PageKind(NamedTuple):
 class Pages(NamedTuple):
     """Page layout of the cache pool: bytes per page of a group of layers, and pages per sequence.
 
-    `slots` is the number of layers for which pages are reserved, including those that only pad groups.
+    `slots` is the number of layers for which pages are reserved, including those that only pad groups, and `page_tokens`
+    the tokens of a page if all layers keep every token, else 0.
     """
 
     page_bytes: int
@@ -43,6 +44,7 @@ class Pages(NamedTuple):
     state_pages: int
     layers: int
     slots: int
+    page_tokens: int = 0
 
     @property
     def pages(self) -> int:
@@ -70,7 +72,8 @@ def pages_of(architecture: Architecture, kv_format: str, setup: VllmSetup, promp
         bytes_of_all = sum(count * each.bytes for each, count in layers_by_page.items())
         pages = _pages_per_sequence(kind, setup, prompt)
         states = kind.kind == "state"
-        return Pages(bytes_of_all, 0 if states else pages, pages if states else 0, total_layers, total_layers)
+        whole = kind.tokens if kind.kind == "full" else 0
+        return Pages(bytes_of_all, 0 if states else pages, pages if states else 0, total_layers, total_layers, whole)
     return _hybrid_pages(_pages_of_equal_size(layers_by_page), total_layers, setup, prompt)
 
 
