@@ -109,7 +109,8 @@ class PagePool(NamedTuple):
         """Return the bytes, tokens and sequences that the cache holds on a card with `usable_bytes` for a process.
 
         **Formula**: pages = ⌊(u · (C − taken) − beside) / page⌋; sequences = (pages − common) / (pages per sequence −
-        common); tokens = pages / pages per sequence · their length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
+        common); tokens = pages / pages per sequence · their length. C is the total that a process sees (79.19 GiB on an
+        H100 with 80 GB), not the label.
 
         **Source**: vLLM 0.33 v1/worker/gpu_worker.py determine_available_memory, v1/core/kv_cache_utils.py
         get_max_concurrency_for_kv_cache_config; what the share is of in other engines: `planner.memory.software`.

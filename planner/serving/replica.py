@@ -48,6 +48,13 @@ class _Reading:
         self.number, self.done, self.total = number, done, total
 
 
+class RamCache(NamedTuple):
+    """Part of the KV cache that is kept in RAM: its blocks, and the seconds in which a token's come over the bus."""
+
+    blocks: int
+    token_seconds: float
+
+
 class StepPlan(NamedTuple):
     """Content of the next step: the prompts to read with their tokens and attention, and the decoding sequences.
 
@@ -81,6 +88,7 @@ class Replica:
         requests: Requests,
         fixed_blocks: int = 0,
         watched: tuple[float, float] = (inf, inf),
+        ram: RamCache | None = None,
     ) -> None:
         self.index, self.times, self.scheduling, self.requests = index, times, scheduling, requests
         self.capacity = _UNLIMITED if cache_blocks is None else cache_blocks
@@ -112,7 +120,10 @@ class Replica:
         self._residue: dict[int, int] = {}
         self._owed = 0.0
         self._shared: dict[int, int] = {}
-        self._prefixes = PrefixCache(scheduling.block_tokens) if scheduling.caches_prefixes else None
+        self._ram, self._bus_free, self._brought = ram, 0.0, dict[int, int]()
+        self.brought_tokens = 0
+        blocks = ram.blocks if ram else 0
+        self._prefixes = PrefixCache(scheduling.block_tokens, blocks) if scheduling.caches_prefixes else None
 
     @property
     def load(self) -> int:
@@ -181,8 +192,30 @@ class Replica:
         """Take note of the requests that have arrived; return whether there is anything to do."""
         ready = self._composed if self.scheduling.schedules_ahead else self.clock
         while self._pending and self._pending[0][0] <= ready:
-            self._waiting.append(heappop(self._pending)[1])
+            number = heappop(self._pending)[1]
+            if not (self._ram and self._fetches(number, self._ram)):
+                self._waiting.append(number)
         return bool(self._waiting or self._reading or self._decoding)
+
+    def _fetches(self, number: int, ram: RamCache) -> bool:
+        """Return whether the beginning of a prompt is brought from RAM before the request waits for its admission.
+
+        **Source**: vLLM v1/core/sched/scheduler.py: requests wait for remote caches while others run.
+
+        **Assumes** that one request after the other uses the bus, and that what it brought stays until its admission.
+        """
+        if self._prefixes is None or number in self._brought:
+            return False
+        prefixes, prompt = self.requests.prefixes[number], self.requests.prompt[number]
+        here = self._prefixes.matched(prefixes, prompt)
+        found = self._prefixes.matched(prefixes, prompt, in_ram=True)
+        if found <= here:
+            return False
+        self._brought[number] = found
+        self.brought_tokens += found - here
+        self._bus_free = max(self.clock, self._bus_free) + (found - here) * ram.token_seconds
+        heappush(self._pending, (self._bus_free, number))
+        return True
 
     def compose(self) -> "StepPlan":
         """Return the next step, whose requests have their blocks of the cache."""
@@ -420,6 +453,8 @@ class Replica:
         total, output = prompt + answered, self.requests.output[number]
         prefixes = self.requests.prefixes[number] if self._prefixes is not None else ()
         done = self._prefixes.matched(prefixes, prompt) if self._prefixes is not None and prefixes else 0
+        if self._brought and not self._version.get(number, 0):
+            done = max(done, self._brought.get(number, 0))
         if self._prefixes is not None and self._version.get(number, 0):
             own_cache = (CommonBeginning(_OWN - number, total),)
             done = max(done, self._prefixes.matched(own_cache, total))

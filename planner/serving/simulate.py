@@ -376,6 +376,7 @@ def _cache_use(deployment: Deployment, run: SimulatedRun) -> CacheUse:
         highest_fraction=max([most for _, most in shares]) if shares else None,
         preemptions=sum([len(replica.preemptions) for replica in run.replicas]),
         prefix_hit_fraction=sum(run.requests.cached) / prompts,
+        ram_hit_fraction=sum([each.brought_tokens for each in run.replicas if isinstance(each, Replica)]) / prompts,
     )
 
 

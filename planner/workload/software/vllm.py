@@ -81,6 +81,7 @@ VLLM: Final = Software(
         sequence_limit="max_num_seqs",
         drafts=("model", "mtp", "eagle", "eagle3", "ngram"),
         caches_prefixes=True,
+        takes_fraction_of_card=True,
         adapters=True,
     ),
 )

@@ -35,8 +35,8 @@ class PageKind(NamedTuple):
 class Pages(NamedTuple):
     """Page layout of the cache pool: bytes per page of a group of layers, and pages per sequence.
 
-    `slots` is the number of layers for which pages are reserved, including those that only pad groups, and `page_tokens`
-    the tokens of a page if all layers keep every token, else 0.
+    `slots` is the number of layers for which pages are reserved, including those that only pad groups, and
+    `page_tokens` the tokens of a page if all layers keep every token, else 0.
     """
 
     page_bytes: int
