@@ -9,7 +9,7 @@ from planner.cli.main import DOES_NOT_FIT
 from planner.cli.options import check_lengths, default_option_texts, naming_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import RecipeFile, add_plan_options, plan_from_arguments, save_plan_as
-from planner.cli.report import memory_report
+from planner.cli.report import memory_report, prose_width, wrap
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
@@ -21,6 +21,7 @@ from planner.present.memory.view import evaluation_view
 from planner.present.plan.phrase import plan_phrase
 
 if TYPE_CHECKING:
+    from planner.plan.beside import Neighbour
     from planner.plan.comparison import PlanComparison
     from planner.plan.logs.log_amounts import LogComparison
     from planner.plan.recipes.preset import Preset
@@ -59,6 +60,7 @@ examples:
   gpu-planner fit plan.json --log vllm.log
   gpu-planner fit plan.json --versus other.json
   gpu-planner fit plan.json --versus "2 x RTX 3090"
+  gpu-planner fit Qwen/Qwen3-8B --profile vllm --gpu "H100 SXM" --beside embeddings.json
   gpu-planner fit plan.json --check && sbatch train.sh
 
 tight: it fits with a probability of 50 to 95 %, which the answer states; --check counts it as fitting.
@@ -73,6 +75,7 @@ class _OptionalParts(NamedTuple):
     recipe: RecipeFile | None
     preset: "Preset | None"
     versus: "PlanComparison | None"
+    neighbours: "tuple[Neighbour, ...]"
 
 
 def run(argv: list[str]) -> int:
@@ -88,13 +91,14 @@ def _print_answer(arguments: argparse.Namespace) -> int:
     catalog = user_catalog()
     if arguments.list_presets:
         return _print_presets(catalog, as_json=arguments.json)
-    plan, preset, recipe = plan_from_arguments(arguments, catalog)
+    plan, preset, recipe, shared = plan_from_arguments(arguments, catalog)
     if arguments.check and plan.gpu is None and not plan.workload.gpus:
         raise SpecError("--check", "needs a card to check against", "Add --gpu.")
     plan, comparison = _plan_and_log_comparison(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
     check_lengths(arguments, plan.workload, evaluation.architecture)
-    parts = _OptionalParts(comparison, recipe, preset, _versus_comparison(evaluation, catalog, arguments.versus))
+    versus = _versus_comparison(evaluation, catalog, arguments.versus)
+    parts = _OptionalParts(comparison, recipe, preset, versus, shared.neighbours if shared else ())
     if arguments.save:
         save_plan_as(arguments.save, plan)
     answer = _evaluation_json if arguments.json else _evaluation_text
@@ -192,6 +196,8 @@ def _evaluation_json(
         extra_fields["preset"] = parts.preset.model_dump(mode="json", exclude_unset=True)
     if parts.versus is not None:
         extra_fields["versus"] = parts.versus.model_dump(mode="json")
+    if parts.neighbours:
+        extra_fields["beside"] = [neighbour.model_dump(mode="json") for neighbour in parts.neighbours]
     if not extra_fields:
         return evaluation.model_dump_json(indent=2)
     return json.dumps({**evaluation.model_dump(mode="json"), **extra_fields}, indent=2, ensure_ascii=False)
@@ -205,6 +211,10 @@ def _evaluation_text(
     if view.sharing:
         view = view._replace(sharing=f"{view.sharing} {_SHARING_OPTIONS[evaluation.workload.task]}")
     extra_blocks: list[str] = []
+    if parts.neighbours:
+        from planner.present.plan.beside import beside_sentences  # few cards have several models
+
+        extra_blocks.append("\n".join(wrap(text, prose_width(width)) for text in beside_sentences(parts.neighbours)))
     if parts.recipe is not None:
         from planner.cli.presets import recipe_block  # rarely needed
 

@@ -4,12 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from planner.cli.options import naming_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, plan_from_arguments
 from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, SpecError
-from planner.launch.launch import launch_settings, save_launch_files
+from planner.launch.launch import launch_settings, program_for, save_launch_files
 from planner.launch.places import PLACES
 from planner.launch.settings import LaunchSettings
 from planner.launch.software import LAUNCHERS
@@ -20,6 +22,8 @@ expresses; what the program cannot express is named.
 
 programs: {", ".join(LAUNCHERS)}
 places: {", ".join(PLACES)}"""
+_BESIDE: Final = "beside-{}"
+"""Folder of the files of a plan that runs beside the first."""
 _EPILOG: Final = """\
 MODEL is a plan, or a model with the options of `gpu-planner fit`. `gpu-planner fit FILE` reads the files that are
 written.
@@ -39,9 +43,17 @@ def run(argv: list[str]) -> int:
         settings = _settings(arguments)
     except SpecError as error:
         raise naming_options(error) from error
-    if arguments.folder is not None:
-        save_launch_files(settings, arguments.folder)
-    print(settings.model_dump_json(indent=2) if arguments.json else _text(settings, arguments.folder))
+    folders = [arguments.folder and arguments.folder / _BESIDE.format(place) for place in range(len(settings))]
+    for each, folder in zip(settings, (arguments.folder, *folders[1:]), strict=True):
+        if folder is not None:
+            save_launch_files(each, folder)
+    if arguments.json and len(settings) > 1:
+        print(TypeAdapter(tuple[LaunchSettings, ...]).dump_json(settings, indent=2).decode())
+    elif arguments.json:
+        print(settings[0].model_dump_json(indent=2))
+    else:
+        texts = [_text(each, folder) for each, folder in zip(settings, (arguments.folder, *folders[1:]), strict=True)]
+        print("\n\n".join(texts))
     return 0
 
 
@@ -57,11 +69,16 @@ def make_parser() -> Parser:
     return parser
 
 
-def _settings(arguments: argparse.Namespace) -> LaunchSettings:
+def _settings(arguments: argparse.Namespace) -> tuple[LaunchSettings, ...]:
+    """Return the settings of the plan, and of those that run beside it, each in its program and on the next port."""
     if arguments.program is None:
         raise PlannerError("no program is given", f"Name one: --for {'|'.join(LAUNCHERS)}")
     catalog = user_catalog()
-    return launch_settings(plan_from_arguments(arguments, catalog).plan, catalog, arguments.program, arguments.on)
+    given = plan_from_arguments(arguments, catalog)
+    found = [launch_settings(given.plan, catalog, arguments.program, arguments.on)]
+    for place, other in enumerate(given.shared.others if given.shared else (), start=1):
+        found.append(launch_settings(other, catalog, program_for(other), arguments.on, ports_on=place))
+    return tuple(found)
 
 
 def _text(settings: LaunchSettings, folder: Path | None) -> str:

@@ -183,6 +183,8 @@ def _has_no_effect(requested: Workload, used: Workload, field: WorkloadField) ->
 
     Such are parallelism that is unused or chosen, what another objective needs, and the KV cache of a pipeline.
     """
+    if field.group == "besides" and field_reader(used)(field.name) == field.default:
+        return True
     if field.name.startswith("parallel."):
         is_chosen = requested.parallel.is_open and used.parallel != requested.parallel.evolve(data=1)
         return field.default is not None or is_chosen

@@ -19,6 +19,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Workload
 
 if TYPE_CHECKING:
+    from planner.plan.beside import SharedCards
     from planner.plan.recipes.preset import Preset
     from planner.workload.recipes.recipe import Recipe
 
@@ -81,6 +82,7 @@ class PlanArguments(NamedTuple):
     plan: Plan
     preset: "Preset | None"
     recipe: RecipeFile | None
+    shared: "SharedCards | None" = None
 
 
 def add_plan_options(parser: Parser) -> None:
@@ -97,6 +99,13 @@ def add_plan_options(parser: Parser) -> None:
         help='card or system, such as "RTX 4090", "8 x H100 SXM" or dgx-h100; repeatable',
     )
     hardware.add_argument("--count", metavar="N", help="number of these cards [1]")
+    hardware.add_argument(
+        "--beside",
+        metavar="PLAN.json",
+        action="append",
+        default=[],
+        help="a plan whose model runs on the same cards and gets what it needs; repeatable",
+    )
     add_workload_options(parser)
 
 
@@ -113,7 +122,13 @@ def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Plan
         if recipe is not None or arguments.preset is not None:
             raise
         return PlanArguments(_traced_plan(arguments, catalog, error), None, None)
-    return PlanArguments(_changed_plan(arguments, catalog, base), preset, recipe)
+    plan = _changed_plan(arguments, catalog, base)
+    if not getattr(arguments, "beside", None):
+        return PlanArguments(plan, preset, recipe)
+    from planner.plan.beside import share_cards  # few cards have several models
+
+    shared = share_cards(plan, [named_plan(word, catalog) for word in arguments.beside], catalog)
+    return PlanArguments(shared.plan, preset, recipe, shared)
 
 
 def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormulaError) -> Plan:

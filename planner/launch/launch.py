@@ -14,6 +14,7 @@ from planner.launch.settings import (
     LaunchFile,
     LaunchPlace,
     LaunchSettings,
+    Setting,
     UnexpressedField,
     WrittenSetting,
 )
@@ -32,10 +33,24 @@ _CARDS_PER_NODE: Final = 8
 _NO_SETTING: Final = "has no such setting"
 
 
-def launch_settings(plan: Plan, catalog: Catalog, program: str, on: str = "shell") -> LaunchSettings:
+def program_for(plan: Plan) -> str:
+    """Return the launcher of a plan's own program, the first of those that run it.
+
+    Raises:
+        SpecError: If the plan names no program, or none that files are written for.
+    """
+    profile, task = plan.workload.profile, plan.workload.task
+    found = (name for name, each in LAUNCHERS.items() if each.task == task and profile in each.profiles)
+    name = next(found, None)
+    if name is None:
+        raise SpecError("profile", f"no files are written for the program of {plan.model.id}", "Name one: --profile.")
+    return name
+
+
+def launch_settings(plan: Plan, catalog: Catalog, program: str, on: str = "shell", ports_on: int = 0) -> LaunchSettings:
     """Return the files that run `plan` with `program` in the place `on`, and what they cannot express.
 
-    A plan that leaves its program open is for this one.
+    A plan that leaves its program open is for this one. A server listens `ports_on` ports after its usual one.
 
     Raises:
         SpecError: If the program or the place is unknown or refused, the plan is for another program or names no
@@ -44,6 +59,9 @@ def launch_settings(plan: Plan, catalog: Catalog, program: str, on: str = "shell
     launcher, place = _launcher(program), _place(on)
     facts = launch_facts(plan, catalog, launcher)
     job = launcher.write(facts)
+    if ports_on and job.port is not None:
+        port = Setting("--port", job.port + ports_on, "a port of its own beside the other servers")
+        job = job._replace(port=job.port + ports_on, arguments=(*job.arguments, port))
     if facts.nodes > 1 and not (place.spans_nodes and job.rendezvous):
         who = place.title if job.rendezvous else launcher.title
         raise SpecError(

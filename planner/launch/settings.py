@@ -1,7 +1,7 @@
 """Settings of other programs, the job that they describe, and the files of a launch."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from planner.base import Spec
 from planner.cost.renting.offer import Offer
@@ -16,7 +16,7 @@ from planner.workload.choices import Task
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.servers import Option
 from planner.workload.rules import field_reader
-from planner.workload.workload import Workload
+from planner.workload.workload import Inference, Workload
 
 Scalar = str | int | float | bool | None
 SettingValue = Scalar | tuple[Scalar | dict[str, str], ...]
@@ -42,9 +42,11 @@ class Setting(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return the setting as words of a command; a switch has no value."""
+        """Return the setting as words of a command; a switch has no value, a list has several."""
         if self.value is True:
             return (self.key,)
+        if isinstance(self.value, tuple):
+            return (self.key, *map(str, self.value))
         return (self.key, self.value if isinstance(self.value, str) else str(self.value))
 
 
@@ -244,6 +246,33 @@ class LaunchSettings(Spec):
     """Keys that were written, with the fields that they express."""
     not_expressed: tuple[UnexpressedField, ...]
     """Fields of the plan that neither the program nor the place can express."""
+
+
+ACCEPTANCE: Final = {"speculation.acceptance": "it is what the task gives: the server's metrics show it"}
+"""Reason why no program has a setting for the share of drafted tokens that is accepted."""
+
+
+COMMON_PREFIX: Final = {"common_prefix": "requests bring it; the prefix cache is on by default"}
+"""Reason why no program has a setting for the tokens with which all prompts begin."""
+
+
+def lora_slot_settings(workload: Inference, targets_key: str) -> list[Setting]:
+    """Return the switch for LoRA adapters, and the layers that have one if the plan names them; empty without slots."""
+    own = workload.adapters
+    if not own.slots:
+        return []
+    switch = Setting("--enable-lora", True, "slots for LoRA adapters", ("adapters.slots",))
+    if own.targets == "all-linear":
+        return [switch]
+    return [switch, Setting(targets_key, own.targets, "layers that may have an adapter", ("adapters.targets",))]
+
+
+def draft_checkpoint(facts: LaunchFacts) -> str:
+    """Return the checkpoint that drafts for a plan: the one that it names, else where to put the one of its model."""
+    workload = facts.workload
+    assert isinstance(workload, Inference)
+    own = workload.speculation
+    return own.model or f"./{facts.model.rstrip('/').rpartition('/')[2]}-{own.method}"
 
 
 def settings_from(options: Iterable[Option], workload: Workload) -> Iterator[Setting]:

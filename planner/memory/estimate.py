@@ -34,6 +34,7 @@ from planner.memory.result import CachePool, DeviceShare, MemoryResult
 from planner.memory.software import memory_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
+from planner.models.drafts import with_draft
 from planner.models.images import with_image_size
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
@@ -59,6 +60,8 @@ def resolve_workload(architecture: Architecture, workload: Training | Inference,
         SpecError: If the workload is not possible with the model or the number of cards.
     """
     sized = with_image_size(architecture, workload.image_size)
+    if isinstance(workload, Inference) and sized.draft is None:
+        sized = with_draft(sized, workload.speculation.method)
     settled = with_defaults(workload, sized, count)
     if isinstance(settled, Inference) and isinstance(workload, Inference):
         notes = loading_notes(settled.profile or DEFAULT, workload.weights, settled.weights or "", sized)

@@ -90,7 +90,8 @@ class Snapshot:
 class PagePool(NamedTuple):
     """A paged KV cache that takes the rest of the engine's share of the card's memory.
 
-    `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`. The share `utilization` is of
+    `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`, of which all sequences have
+    `shared_pages` in common. The share `utilization` is of
     what the card has besides `taken_bytes`, and holds `other_bytes` besides the cache; `beyond_bytes` are allocated
     from what the share leaves.
     """
@@ -102,12 +103,14 @@ class PagePool(NamedTuple):
     utilization: float
     taken_bytes: int = 0
     beyond_bytes: int = 0
+    shared_pages: int = 0
 
     def capacity(self, usable_bytes: int) -> CachePool:
         """Return the bytes, tokens and sequences that the cache holds on a card with `usable_bytes` for a process.
 
-        **Formula**: pages = ⌊(u · (C − taken) − beside) / page⌋; sequences = pages / pages per sequence; tokens =
-        sequences · their length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
+        **Formula**: pages = ⌊(u · (C − taken) − beside) / page⌋; sequences = (pages − common) / (pages per sequence −
+        common); tokens = pages / pages per sequence · their length. C is the total that a process sees (79.19 GiB on an
+        H100 with 80 GB), not the label.
 
         **Source**: vLLM 0.33 v1/worker/gpu_worker.py determine_available_memory, v1/core/kv_cache_utils.py
         get_max_concurrency_for_kv_cache_config; what the share is of in other engines: `planner.memory.software`.
@@ -115,10 +118,10 @@ class PagePool(NamedTuple):
         share = int(self.utilization * max(usable_bytes - self.taken_bytes, 0))
         available = max(share - self.other_bytes, 0)
         pages = available // self.page_bytes
-        sequences = pages / self.pages
+        sequences = max(pages - self.shared_pages, 0) / (self.pages - self.shared_pages)
         return CachePool(
             bytes=pages * self.page_bytes,
-            tokens=int(sequences * self.tokens),
+            tokens=int(pages / self.pages * self.tokens),
             sequences=round(sequences, 2),
             utilization=self.utilization,
             reserved_bytes=self.taken_bytes + share + self.beyond_bytes,

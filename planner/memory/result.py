@@ -9,6 +9,7 @@ from planner.base import Spec, record
 
 TermName = Literal[
     "weights",
+    "draft",
     "gradients",
     "master_weights",
     "optimizer_states",

@@ -22,6 +22,7 @@ TimeTermName = Literal[
     "context_exchange",
     "expert_exchange",
     "pipeline_transfers",
+    "drafting",
     "optimizer",
     "offload",
     "input",

@@ -16,13 +16,16 @@ from planner.memory.fit import CardFit
 from planner.memory.parallel.placing import CardGroup
 from planner.memory.result import MemoryResult, Verdict
 from planner.models.architecture import Architecture
+from planner.models.catalog import resolve_model
+from planner.models.drafts import with_draft
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.sharing import SharedFit, resolve_sharing, shared_fits
 from planner.trace.facts import TracedFacts
 from planner.workload.software.registry import DEFAULT
-from planner.workload.workload import Workload
+from planner.workload.speculation import Speculation
+from planner.workload.workload import Inference, Workload
 
 if TYPE_CHECKING:
     from planner.performance.result import TimeResult
@@ -225,15 +228,26 @@ def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu 
 
 
 def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
-    """Return the model architecture in the plan, or else in the catalog.
+    """Return the model architecture in the plan, or else in the catalog, with the network that drafts for it.
 
     Raises:
-        SpecError: If the catalog has no such model, or the model was traced.
+        SpecError: If the catalog has no such model, the model was traced, or cannot be drafted for as the plan says.
     """
     if plan.model.trace is not None:
         reason = "a traced module has no memory formula in which settings could be varied"
         raise SpecError("model", reason, hint="Trace it again with other settings.")
-    return plan.model.architecture or catalog.models.model(plan.model.id)
+    found = plan.model.architecture or catalog.models.model(plan.model.id)
+    if not isinstance(plan.workload, Inference) or plan.workload.speculation.method is None:
+        return found
+    return _drafted(found, plan.workload.speculation, catalog)
+
+
+@lru_cache(maxsize=64)
+def _drafted(architecture: Architecture, speculation: Speculation, catalog: Catalog) -> Architecture:
+    draft = None
+    if speculation.method == "model" and speculation.model is not None:
+        draft = catalog.models.model(resolve_model(catalog.models, speculation.model))
+    return with_draft(architecture, speculation.method, draft)
 
 
 def cards_of(plan: Plan, catalog: Catalog) -> tuple[CardGroup, ...]:

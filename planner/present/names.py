@@ -7,6 +7,7 @@ from planner.memory.result import PhaseName, TermName
 # The order of the stacked bar and of the breakdown.
 TERM_TITLES: Final[dict[TermName, str]] = {
     "weights": "Weights",
+    "draft": "Draft model",
     "master_weights": "Master weights",
     "adapters": "Adapters",
     "gradients": "Gradients",

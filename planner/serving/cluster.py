@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from planner.performance.inference.steps import StepScale, StepTimes
 from planner.serving.deployment import Deployment, Router
 from planner.serving.lockstep import LockstepGroup
-from planner.serving.replica import Replica
+from planner.serving.replica import RamCache, Replica
 from planner.serving.requests import NEVER, Requests
 from planner.serving.static_batches import StaticReplica
 
@@ -51,7 +51,8 @@ def make_replica(
     rules = deployment.scheduling
     if rules.static:
         return StaticReplica(index, times, rules, requests)
-    return Replica(index, times, rules, deployment.cache_blocks, requests, deployment.fixed_blocks, watched)
+    ram = RamCache(deployment.ram_blocks, deployment.ram_token_seconds) if deployment.ram_blocks else None
+    return Replica(index, times, rules, deployment.cache_blocks, requests, deployment.fixed_blocks, watched, ram)
 
 
 def serve(

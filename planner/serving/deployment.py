@@ -6,7 +6,7 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.hardware.gpu import Gpu
-from planner.memory.result import MemoryResult
+from planner.memory.result import CachePool, MemoryResult
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import family_of
 from planner.performance.inference.estimate import request_spread_factor, served_model
@@ -55,7 +55,8 @@ class Deployment(NamedTuple):
     """A model on its cards, ready to be simulated.
 
     `cache_blocks` is the capacity of one replica, None if each sequence has a slot of its own; each sequence takes
-    `fixed_blocks` beside those of its tokens. `expert_ranks` replicas share the routed experts.
+    `fixed_blocks` beside those of its tokens. `expert_ranks` replicas share the routed experts. `ram_blocks`
+    are the blocks that each replica keeps in RAM.
     """
 
     architecture: Architecture
@@ -71,6 +72,14 @@ class Deployment(NamedTuple):
     expert_ranks: int
     errors: ErrorFactors
     transfer_bytes_per_s: float
+    ram_blocks: int = 0
+
+    @property
+    def ram_token_seconds(self) -> float:
+        """Return the seconds in which the cache of a token comes from RAM, over the buses of all cards of a replica."""
+        tokens = max(self.scheduling.block_tokens, 1)
+        buses = self.run.sharing.links.host_bytes_per_s * self.run.sharing.tensor
+        return cached_bytes(self.run, tokens) / tokens / buses
 
     @property
     def cache_tokens(self) -> int | None:
@@ -111,6 +120,8 @@ def deploy(
         )
     if split is not None and (scheduling.static or parallel.expert > 1):
         return _TOGETHER if parallel.expert > 1 else _IN_BATCHES
+    if run.draft is not None and parallel.expert > 1:
+        return "drafts of replicas that share experts are not simulated"
     pool = memory.cache_pool
     links = run.sharing.links
     node = links.node >= 2 * parallel.tensor * parallel.pipeline
@@ -130,8 +141,17 @@ def deploy(
         errors=ErrorFactors(
             request_spread_factor("prefill", engine, family), request_spread_factor("decode", engine, family)
         ),
+        ram_blocks=_ram_blocks(workload, pool, scheduling),
         transfer_bytes_per_s=(split.link_bytes_per_s if split and split.link_bytes_per_s else usual),
     )
+
+
+def _ram_blocks(workload: Inference, pool: CachePool | None, scheduling: Scheduling) -> int:
+    """Return the blocks of the cache that one replica's RAM holds; `pool` is that of one of its cards."""
+    if pool is None or not scheduling.caches_prefixes:
+        return 0
+    cards = workload.parallel.tensor * workload.parallel.pipeline
+    return int(workload.cache_in_ram_bytes / cards / pool.bytes * pool.tokens / scheduling.block_tokens)
 
 
 def _obstacle(architecture: Architecture, memory: MemoryResult) -> str:

@@ -6,13 +6,13 @@ from planner.serving.traffic import CommonBeginning
 class _Entry:
     """The cached blocks of a common beginning, from the end of the one before it in the prompt."""
 
-    __slots__ = ("blocks", "expiry", "ready", "start", "users")
+    __slots__ = ("blocks", "expiry", "ram_expiry", "ready", "start", "users")
 
     def __init__(self, start: int, blocks: int) -> None:
         self.start, self.blocks = start, blocks
         self.users = 0
         self.ready = False
-        self.expiry = 0
+        self.expiry = self.ram_expiry = 0
 
 
 class PrefixCache:
@@ -23,22 +23,32 @@ class PrefixCache:
 
     **Source**: vLLM v1/core/kv_cache_utils.py FreeKVCacheBlockQueue.
 
+    `ram_blocks` are the blocks that RAM holds of the cache, of which those that were not used for longest are
+    overwritten first, too: every block is copied there once it is computed.
+
+    **Source** of the copies in RAM: vLLM v1/kv_offload/cpu/manager.py and policies/lru.py.
+
     **Assumes** that no block is taken out of the middle of the queue; hits do so, and bring the others forward.
     """
 
-    def __init__(self, block_tokens: int) -> None:
-        self._block_tokens = block_tokens
+    def __init__(self, block_tokens: int, ram_blocks: int = 0) -> None:
+        self._block_tokens, self._ram_blocks = block_tokens, ram_blocks
         self._entries: dict[int, _Entry] = {}
         self.taken = 0
 
-    def matched(self, prefixes: tuple[CommonBeginning, ...], prompt: int) -> int:
-        """Return the tokens at the beginning of a prompt that are cached: whole blocks, without the last token."""
+    def matched(self, prefixes: tuple[CommonBeginning, ...], prompt: int, *, in_ram: bool = False) -> int:
+        """Return the tokens at the beginning of a prompt that are cached: whole blocks, without the last token.
+
+        With `in_ram` those count, too, that only RAM has.
+        """
         found = 0
         for prefix in prefixes:
             entry = self._entries.get(prefix.name)
-            if entry is None or not entry.ready:
+            if entry is None or not (entry.ready or (in_ram and entry.ram_expiry)):
                 break
-            blocks = entry.blocks if entry.users else self._left(entry)
+            blocks = entry.blocks if entry.users and entry.ready else self._left(entry)
+            if in_ram:
+                blocks = max(blocks, min(entry.blocks, entry.ram_expiry - self.taken))
             found = (entry.start + blocks) * self._block_tokens
             if found < prefix.end - self._block_tokens + 1:
                 break
@@ -90,10 +100,12 @@ class PrefixCache:
             if not entry.users:
                 released += entry.blocks
                 entry.expiry = self.taken + free + released
+                entry.ram_expiry = self.taken + self._ram_blocks + entry.blocks if self._ram_blocks else 0
         return released
 
     def keep(self, name: int, start_blocks: int, tokens: int, free: int) -> None:
         """Keep the context of a session that has just been set free for its next turn, of `tokens` tokens in all."""
         entry = _Entry(start_blocks, max(0, tokens // self._block_tokens - start_blocks))
         entry.ready, entry.expiry = True, self.taken + free
+        entry.ram_expiry = self.taken + self._ram_blocks if self._ram_blocks else 0
         self._entries[name] = entry

@@ -48,6 +48,13 @@ class _Reading:
         self.number, self.done, self.total = number, done, total
 
 
+class RamCache(NamedTuple):
+    """Part of the KV cache that is kept in RAM: its blocks, and the seconds in which a token's come over the bus."""
+
+    blocks: int
+    token_seconds: float
+
+
 class StepPlan(NamedTuple):
     """Content of the next step: the prompts to read with their tokens and attention, and the decoding sequences.
 
@@ -81,6 +88,7 @@ class Replica:
         requests: Requests,
         fixed_blocks: int = 0,
         watched: tuple[float, float] = (inf, inf),
+        ram: RamCache | None = None,
     ) -> None:
         self.index, self.times, self.scheduling, self.requests = index, times, scheduling, requests
         self.capacity = _UNLIMITED if cache_blocks is None else cache_blocks
@@ -110,8 +118,12 @@ class Replica:
         self._version: dict[int, int] = {}
         self._answered: dict[int, int] = {}
         self._residue: dict[int, int] = {}
+        self._owed = 0.0
         self._shared: dict[int, int] = {}
-        self._prefixes = PrefixCache(scheduling.block_tokens) if scheduling.caches_prefixes else None
+        self._ram, self._bus_free, self._brought = ram, 0.0, dict[int, int]()
+        self.brought_tokens = 0
+        blocks = ram.blocks if ram else 0
+        self._prefixes = PrefixCache(scheduling.block_tokens, blocks) if scheduling.caches_prefixes else None
 
     @property
     def load(self) -> int:
@@ -183,8 +195,30 @@ class Replica:
         self._steps_to_poll = self.scheduling.polls_every if self.scheduling.polls_every > 1 else 0
         ready = self._composed if self.scheduling.schedules_ahead else self.clock
         while self._pending and self._pending[0][0] <= ready:
-            self._waiting.append(heappop(self._pending)[1])
+            number = heappop(self._pending)[1]
+            if not (self._ram and self._fetches(number, self._ram)):
+                self._waiting.append(number)
         return bool(self._waiting or self._reading or self._decoding)
+
+    def _fetches(self, number: int, ram: RamCache) -> bool:
+        """Return whether the beginning of a prompt is brought from RAM before the request waits for its admission.
+
+        **Source**: vLLM v1/core/sched/scheduler.py: requests wait for remote caches while others run.
+
+        **Assumes** that one request after the other uses the bus, and that what it brought stays until its admission.
+        """
+        if self._prefixes is None or number in self._brought:
+            return False
+        prefixes, prompt = self.requests.prefixes[number], self.requests.prompt[number]
+        here = self._prefixes.matched(prefixes, prompt)
+        found = self._prefixes.matched(prefixes, prompt, in_ram=True)
+        if found <= here:
+            return False
+        self._brought[number] = found
+        self.brought_tokens += found - here
+        self._bus_free = max(self.clock, self._bus_free) + (found - here) * ram.token_seconds
+        heappush(self._pending, (self._bus_free, number))
+        return True
 
     def compose(self) -> "StepPlan":
         """Return the next step, whose requests have their blocks of the cache."""
@@ -262,8 +296,9 @@ class Replica:
 
     @property
     def _next_growth(self) -> int:
-        """Return the blocks that the decoding sequences need in the next step."""
-        return self._grows[self._step % len(self._grows)]
+        """Return the blocks that the decoding sequences need in the next step, for all tokens that it checks."""
+        rows = self.times.rows_per_sequence
+        return self._grows[self._step % len(self._grows)] if rows == 1 else self._growth(rows)
 
     @property
     def _decoding_that_grow(self) -> int:
@@ -339,7 +374,7 @@ class Replica:
         """Return the prompts of the next step with their tokens: of running requests, then of waiting ones."""
         rules = self.scheduling
         growth = self._next_growth if rules.mixes else 0
-        budget = rules.step_tokens - (self._decoding if rules.mixes else 0)
+        budget = rules.step_tokens - (self._decoding * self.times.rows_per_sequence if rules.mixes else 0)
         begins: list[tuple[_Reading, int]] = []
         for entry in tuple(self._reading):
             size = min(entry.total - entry.done, budget)
@@ -377,10 +412,19 @@ class Replica:
                 self._stalled_sequences = self._decoding
             self._stalled += seconds
         elif decoding:
-            self.intervals.add(seconds, decoding)
-            self._decoded(1)
+            tokens = self._yielded()
+            self.intervals.add(seconds / tokens, tokens * decoding)
+            for _ in range(tokens):
+                self._decoded(1)
         else:
             self._step += 1
+
+    def _yielded(self) -> int:
+        """Return the tokens that each sequence gets in a step: whole ones, which are right on average with a draft."""
+        self._owed += self.times.tokens_per_step
+        tokens = int(self._owed)
+        self._owed -= tokens
+        return tokens
 
     def _pass_time(self, seconds: float) -> None:
         self._composed = self.clock
@@ -415,6 +459,8 @@ class Replica:
         total, output = prompt + answered, self.requests.output[number]
         prefixes = self.requests.prefixes[number] if self._prefixes is not None else ()
         done = self._prefixes.matched(prefixes, prompt) if self._prefixes is not None and prefixes else 0
+        if self._brought and not self._version.get(number, 0):
+            done = max(done, self._brought.get(number, 0))
         if self._prefixes is not None and self._version.get(number, 0):
             own_cache = (CommonBeginning(_OWN - number, total),)
             done = max(done, self._prefixes.matched(own_cache, total))

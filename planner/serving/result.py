@@ -108,6 +108,8 @@ class CacheUse(Spec):
     """Requests that lost their cache and were read again."""
     prefix_hit_fraction: float
     """Share of the prompt tokens that were found in the cache of earlier requests."""
+    ram_hit_fraction: float = 0.0
+    """Share of the prompt tokens that were brought back from RAM; part of the share above."""
 
 
 @record

@@ -82,6 +82,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
         prompt_length=prompt,
         images=images,
+        speculation=workload.speculation.with_defaults(),
         parallel=parallel,
     )
 

@@ -457,6 +457,41 @@ INFERENCE_RULES: Final = RuleSet(
         remedies=({"engine.cpu_moe_layers": ()}, {"engine.n_cpu_moe": None}),
     ),
     WorkloadRule(
+        ("speculation.method", "profile"),
+        lambda method, profile: None in (method, profile) or method in serving_support(profile).drafts,
+        lambda method, profile: (
+            f"{SOFTWARE[profile].title} has no draft of the kind {method}"
+            + (f"; choose {' or '.join(own)}" if (own := serving_support(profile).drafts) else "")
+        ),
+        hint="vLLM, SGLang, TensorRT-LLM and llama.cpp draft tokens.",
+        narrows=("speculation.method",),
+        remedies=({"speculation.method": None, "speculation.model": None},),
+    ),
+    WorkloadRule(
+        ("speculation.model", "speculation.method"),
+        lambda model, method: method in ("eagle", "eagle3") or (model is not None) == (method == "model"),
+        lambda model, method: (
+            f"a draft of the kind {method} has no checkpoint of its own: leave the draft model out"
+            if model
+            else "name the model that drafts"
+        ),
+        remedies=({"speculation.model": None}, {"speculation.method": "model"}, {"speculation.method": None}),
+    ),
+    WorkloadRule(
+        ("adapters.slots", "profile"),
+        lambda slots, profile: not slots or profile is None or serving_support(profile).adapters,
+        lambda _, profile: f"the slots of {SOFTWARE[profile].title} for LoRA adapters are not estimated",
+        hint="vLLM, SGLang and llama.cpp are estimated with adapters.",
+        remedies=({"adapters.slots": 0},),
+    ),
+    WorkloadRule(
+        ("common_prefix", "cache_in_ram_bytes", "profile"),
+        lambda prefix, ram, profile: not (prefix or ram) or profile is None or serving_support(profile).caches_prefixes,
+        lambda _prefix, _ram, profile: f"{SOFTWARE[profile].title} has no prefix cache that is estimated",
+        hint="vLLM, SGLang and TensorRT-LLM use blocks of earlier requests again.",
+        remedies=({"common_prefix": 0, "cache_in_ram_bytes": 0},),
+    ),
+    WorkloadRule(
         ("kv_cache", "profile"),
         lambda cache, profile: profile is None or cache in serving_support(profile).cache_formats,
         lambda cache, profile: (

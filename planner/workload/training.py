@@ -90,7 +90,7 @@ class Lora(Spec):
 
     @field_validator("targets", mode="before")
     @classmethod
-    def _split_names(cls, value: object) -> object:
+    def split_names(cls, value: object) -> object:
         """Return the names in comma-separated text, and `all-linear` for a list with it; other values unchanged."""
         if isinstance(value, str) and value != "all-linear":
             value = tuple(part.strip() for part in value.split(",") if part.strip())

@@ -19,6 +19,7 @@ from planner.workload.presentation import (
     is_not_diffusion,
 )
 from planner.workload.rules import INFERENCE_RULES
+from planner.workload.served_adapters import ServedAdapters, serves_adapters
 from planner.workload.software.registry import (
     SERVERS,
     FlatSettings,
@@ -27,6 +28,7 @@ from planner.workload.software.registry import (
     settings_for,
 )
 from planner.workload.software.software import EngineSettings
+from planner.workload.speculation import Speculation, has_drafts
 from planner.workload.training import Training
 
 __all__ = ["Inference", "Parallel", "Training", "Workload"]
@@ -67,6 +69,11 @@ def _attention_titles(context: FieldContext) -> dict[Attention, str]:
     if "safetensors" in serving_support(context.workload.profile).containers:
         return ATTENTION_TITLES
     return {"sdpa": "Flash attention", "eager": "Without flash attention"}
+
+
+def caches_prefixes(context: FieldContext) -> bool:
+    """Return whether the model generates text in an engine whose prefix cache is estimated."""
+    return generates_text(context) and serving_support(context.workload.profile).caches_prefixes
 
 
 class Inference(Spec):
@@ -235,6 +242,50 @@ class Inference(Spec):
         Field(validate_default=True, description="settings of the inference engine, by its own names"),
         Presentation(group="software"),
     ] = EngineSettings()
+    speculation: Annotated[
+        Speculation,
+        Field(description="speculative decoding: how tokens are drafted"),
+        Presentation(group="besides", shown_when=has_drafts),
+    ] = Speculation()
+    common_prefix: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=100_000_000,
+            title="Shared prefix",
+            description="tokens with which the prompts of all requests begin",
+        ),
+        Presentation(
+            "--common-prefix",
+            "besides",
+            explanation="With a prefix cache, whole blocks of it are on the card once, not once for each request.",
+            unit="tokens",
+            stops=(0, *doubling(256, 32_768)),
+            brief="prompts begin with {} common tokens",
+            shown_when=caches_prefixes,
+        ),
+    ] = 0
+    cache_in_ram_bytes: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=2**50,
+            title="KV cache in RAM",
+            description="RAM of each replica for the KV cache that leaves its GPUs, such as 64GiB",
+        ),
+        Presentation(
+            "--cache-in-ram",
+            "besides",
+            metavar="SIZE",
+            explanation="What the GPU overwrites is brought back over the bus instead of being computed again.",
+            shown_when=caches_prefixes,
+        ),
+    ] = 0
+    adapters: Annotated[
+        ServedAdapters,
+        Field(description="LoRA adapters that an engine serves beside each other"),
+        Presentation(group="besides", shown_when=serves_adapters),
+    ] = ServedAdapters()
     parallel: Parallel = Parallel()
     gpus: UnequalCards = ()
     other_processes_bytes: OtherProcesses = 0

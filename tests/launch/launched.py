@@ -25,6 +25,8 @@ def training(gpu="l40s", count=1, **fields):
     return planner.Plan(model=LLAMA, gpu=gpu, count=count, workload=planner.Training(**fields))
 
 
+SMALL = {"model": "meta-llama/Llama-3.2-1B", "tokens": 5}
+HEAD = {"method": "eagle3", "model": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "tokens": 3}
 PLANS = {
     "served": serving("vllm", batch=4, context_length=8192),
     "served in fp8": serving("vllm", batch=2, kv_cache="fp8", weights="fp8", context_length=4096),
@@ -60,6 +62,24 @@ PLANS = {
         engine={"cpu_moe_layers": "0-3,12-15"},
     ).evolve(model=planner.ModelChoice(id="openai/gpt-oss-20b")),
     "gguf with slots": serving("llama.cpp", weights="Q4_K_M", batch=2, engine={"slots": 2, "kv_unified": False}),
+    "served with a draft": serving("vllm", gpu="h100-sxm5-80gb", count=2, parallel={"tensor": 2}, speculation=SMALL),
+    "served with adapters": serving("vllm", adapters={"slots": 4, "rank": 32, "targets": ("q_proj", "v_proj")}),
+    "served with any adapters": serving("vllm", adapters={"slots": 2, "rank": 16}),
+    "sglang with adapters": serving("sglang", gpu="h100-sxm5-80gb", adapters={"slots": 4, "targets": ("q_proj",)}),
+    "sglang with any adapters": serving("sglang", gpu="h100-sxm5-80gb", adapters={"slots": 4, "rank": 64}),
+    "gguf with adapters": serving("llama.cpp", weights="Q4_K_M", adapters={"slots": 2}),
+    "served with cache in ram": serving("vllm", cache_in_ram_bytes=3 * 2**34),
+    "sglang with cache in ram": serving(
+        "sglang", gpu="h100-sxm5-80gb", count=2, parallel={"tensor": 2}, cache_in_ram_bytes=64 * 10**9
+    ),
+    "tensorrt with cache in ram": serving(
+        "tensorrt-llm", gpu="h100-sxm5-80gb", count=2, parallel={"tensor": 2}, cache_in_ram_bytes=2**36
+    ),
+    "served with a head": serving("vllm", batch=2, context_length=4096, speculation=HEAD),
+    "sglang with a head": serving("sglang", gpu="h100-sxm5-80gb", batch=4, speculation=HEAD),
+    "sglang with repeated words": serving("sglang", gpu="h100-sxm5-80gb", speculation={"method": "ngram", "tokens": 4}),
+    "tensorrt with a head": serving("tensorrt-llm", gpu="h100-sxm5-80gb", batch=4, speculation=HEAD),
+    "gguf with a draft": serving("llama.cpp", weights="Q4_K_M", speculation={"model": "Llama-3.2-1B", "tokens": 4}),
     "lora": training(
         method="lora", lora={"rank": 32, "targets": ("q_proj", "v_proj")}, activation_checkpointing="full"
     ),

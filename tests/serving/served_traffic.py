@@ -30,6 +30,8 @@ class RoundTimes(NamedTuple):
     prompt_token: float = 0.0
     later: float = 0.0
     shared: float = 0.0
+    tokens_per_step: float = 1.0
+    rows_per_sequence: int = 1
 
     def decoding(self, sequences: int) -> DecodingStep:
         return DecodingStep(self.step, self.per_token, self.least)

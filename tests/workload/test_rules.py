@@ -29,6 +29,14 @@ LLAMA = "meta-llama/Llama-3.2-1B"
 # For each rule: a workload that is allowed, an answer with which the rule does not hold, the number of cards.
 BROKEN = [
     ({"task": "training", "method": "lora", "lora": {"rank": 8}}, {"method": "full"}, 1),
+    ({"task": "inference", "profile": "vllm", "common_prefix": 512}, {"profile": "hf"}, 1),
+    ({"task": "inference", "profile": "vllm", "adapters": {"slots": 2}}, {"profile": "tensorrt-llm"}, 1),
+    ({"task": "inference", "profile": "vllm", "speculation": {"method": "ngram"}}, {"profile": "hf"}, 1),
+    (
+        {"task": "inference", "profile": "vllm", "speculation": {"method": "eagle3", "model": "head"}},
+        {"speculation.method": "ngram"},
+        1,
+    ),
     ({"task": "training", "trainable": ["lm_head"]}, {"method": "lora"}, 1),
     ({"task": "training", "method": "lora"}, {"compute": "fp8"}, 1),
     ({"task": "training", "compute": "fp8"}, {"profile": "unsloth"}, 1),

@@ -6,7 +6,17 @@
 from typing import Final
 
 from planner.dtypes import AS_STORED
-from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
+from planner.launch.settings import (
+    ACCEPTANCE,
+    CommandReader,
+    Job,
+    Launcher,
+    LaunchFacts,
+    Measurement,
+    Setting,
+    draft_checkpoint,
+    settings_from,
+)
 from planner.launch.text import command_line, job_words
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
@@ -39,6 +49,9 @@ UNEXPRESSED: Final = {
     "engine.n_outputs_max": "llama-server sets it itself",
     "other_processes_bytes": "llama-server takes what it needs, whatever else is on the GPU",
     "images": "each request has its own",
+    **ACCEPTANCE,
+    "adapters.rank": "each file has its own",
+    "adapters.targets": "each file has its own",
     "engine.ram": "it is what the machine has",
 }
 """Fields that no setting of llama.cpp expresses, with the reason."""
@@ -94,6 +107,21 @@ def _write(facts: LaunchFacts) -> Job:
                 ("engine.cpu_moe_layers",),
             )
         )
+    if workload.adapters.slots:
+        files = ",".join(f"./adapter-{number}{GGUF}" for number in range(1, workload.adapters.slots + 1))
+        chosen.append(Setting("--lora", files, "your LoRA adapters as GGUF files", ("adapters.slots",)))
+    drafting = workload.speculation
+    if drafting.method in ("model", "eagle3"):
+        fields = ("speculation.model",) if drafting.model else ()
+        file = f"./{draft_checkpoint(facts).rpartition('/')[2]}{GGUF}"
+        chosen.append(Setting("--spec-draft-model", file, "your GGUF file of the draft, in the same format", fields))
+    if drafting.method not in (None, "ngram"):
+        chosen.append(Setting("--spec-draft-ngl", "all", "all layers of the draft on the GPU"))
+    if drafting.method == "ngram":
+        chosen = [
+            setting._replace(key="--spec-ngram-simple-size-m") if setting.key == "--spec-draft-n-max" else setting
+            for setting in chosen
+        ]
     if engine.keeps_experts_in_ram:
         chosen.append(Setting("--load-mode", "none", "experts in memory from which the GPU copies fast"))
     if workload.parallel.pipeline > 1:

@@ -12,10 +12,30 @@ from planner.launch.paged_server import (
     unexpressed_batch,
     with_sequence_limit,
 )
-from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting
+from planner.launch.settings import (
+    ACCEPTANCE,
+    COMMON_PREFIX,
+    CommandReader,
+    Job,
+    Launcher,
+    LaunchFacts,
+    Measurement,
+    Setting,
+    draft_checkpoint,
+    lora_slot_settings,
+)
 from planner.launch.text import command_line, job_words
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.servers import DTYPE_OPTION, QUANTIZATION_OPTION, Option, read_engine_command
+from planner.workload.recipes.servers import (
+    DRAFT_METHOD,
+    DRAFT_MODEL,
+    DRAFT_TOKENS,
+    DTYPE_OPTION,
+    QUANTIZATION_OPTION,
+    Option,
+    read_adapters,
+    read_engine_command,
+)
 from planner.workload.software.sglang import SglangSettings
 from planner.workload.workload import Inference
 
@@ -42,10 +62,25 @@ OPTIONS: Final = (
     Option("--tp-size", "parallel.tensor", "integer", "tensor parallelism"),
     Option("--pp-size", "parallel.pipeline", "integer", "pipeline parallelism"),
     Option("--dp-size", "parallel.data", "integer", "replicas"),
+    Option(
+        "--speculative-algorithm",
+        "speculation.method",
+        "word",
+        DRAFT_METHOD,
+        {"model": "STANDALONE", "mtp": "NEXTN", "eagle": "EAGLE", "eagle3": "EAGLE3", "ngram": "NGRAM"},
+    ),
+    Option("--max-loras-per-batch", "adapters.slots", "integer", "LoRA adapters on the GPU at once"),
+    Option("--max-lora-rank", "adapters.rank", "integer", "highest rank of LoRA adapters"),
+    Option("--speculative-draft-model-path", "speculation.model", "text", DRAFT_MODEL),
+    Option("--speculative-num-steps", "speculation.tokens", "integer", DRAFT_TOKENS),
 )
 """Options of `sglang serve`."""
 _MODEL: Final = "--model-path"
 _CACHE: Final = "--kv-cache-dtype"
+_RAM: Final = "--hicache-size"
+_TARGETS: Final = "--lora-target-modules"
+_STEPS: Final = "--speculative-num-steps"
+_CHECKED: Final = "--speculative-num-draft-tokens"
 _PROMPT_GRAPHS: Final = "--cuda-graph-backend-prefill"
 _ALIASES: Final = {
     "--model": _MODEL,
@@ -60,6 +95,8 @@ _NEUTRAL: Final = frozenset(("--host", "--port", "--served-model-name", "--trust
 _CLIENTS: Final = "each request has its own; the longest that fits is the context"
 _UNEXPRESSED: Final = {
     "prompt_length": _CLIENTS,
+    **ACCEPTANCE,
+    **COMMON_PREFIX,
     "prompt_logits": "each request asks for its own",
     "attention": "SGLang chooses its kernels by the GPU",
     "parallel.pipeline_layers": "set SGLANG_PP_LAYER_PARTITION to these numbers",
@@ -74,10 +111,29 @@ def _write(facts: LaunchFacts) -> Job:
     workload = facts.workload
     assert isinstance(workload, Inference)
     assert isinstance(workload.engine, SglangSettings)
-    weights = facts.evaluation.memory.term("weights")
-    fraction = cache_fraction(facts, weights.bytes if weights else 0)
+    loaded = [term.bytes for term in facts.evaluation.memory.terms if term.name in ("weights", "draft", "adapters")]
+    fraction = cache_fraction(facts, sum(loaded))
     engine = workload.engine.evolve(mem_fraction_static=fraction or workload.engine.mem_fraction_static)
-    chosen = list(server_settings(OPTIONS, workload.replaced(engine=engine)))
+    adapters = workload.adapters if workload.adapters.slots else None
+    chosen = list(server_settings(OPTIONS, workload.replaced(engine=engine, adapters=adapters)))
+    chosen += lora_slot_settings(workload, _TARGETS)
+    if workload.adapters.slots and workload.adapters.targets == "all-linear":
+        chosen.append(Setting(_TARGETS, "all", "layers that may have an adapter", ("adapters.targets",)))
+    if workload.cache_in_ram_bytes:
+        cards = workload.parallel.tensor * workload.parallel.pipeline
+        size = max(round(workload.cache_in_ram_bytes / cards / 1e9), 1)
+        chosen.append(Setting("--enable-hierarchical-cache", True, "KV cache in RAM as well", ("cache_in_ram_bytes",)))
+        chosen.append(Setting(_RAM, size, "GB of RAM for each GPU", ("cache_in_ram_bytes",)))
+    own = workload.speculation
+    if own.method is not None:
+        checked = Setting(_CHECKED, own.drafted + 1, "tokens in each check", ("speculation.tokens",))
+        if own.method == "ngram":
+            chosen = [setting for setting in chosen if setting.key != _STEPS]
+            chosen.append(checked)
+        else:
+            chosen += [checked, Setting("--speculative-eagle-topk", 1, "one chain of tokens, as in the estimate")]
+        if own.method in ("eagle", "eagle3") and own.model is None:
+            chosen.append(Setting("--speculative-draft-model-path", draft_checkpoint(facts), DRAFT_MODEL))
     if engine.disable_cuda_graph:
         chosen.append(Setting(_PROMPT_GRAPHS, "disabled", "no CUDA graphs of prompts either"))
     chosen.append(Setting("--enable-metrics", True, "measured latencies at /metrics"))
@@ -108,6 +164,16 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 def _read(reader: ConfigReader) -> None:
     read_engine_command(reader, "sglang", OPTIONS, _MODEL, _CACHE)
     reader.set_if_enabled("--disable-cuda-graph", "engine.disable_cuda_graph")
+    size = reader.integer(_RAM)
+    if reader.flag("--enable-hierarchical-cache") and size is not None:
+        cards = (reader.integer("--tp-size") or 1) * (reader.integer("--pp-size") or 1)
+        reader.set(_RAM, "cache_in_ram_bytes", size * cards * 10**9)
+        reader.record_read("--enable-hierarchical-cache", "cache_in_ram_bytes")
+    read_adapters(reader, "--max-loras-per-batch", _TARGETS, slots=8)
+    checked = reader.integer(_CHECKED)
+    if checked is not None and checked > 1 and reader.field("speculation.tokens") is None:
+        reader.set(_CHECKED, "speculation.tokens", checked - 1)
+    reader.ignore_all((_CHECKED, "--speculative-eagle-topk"), "one chain of drafted tokens is estimated")
     reader.ignore_all((_PROMPT_GRAPHS,), "as the graphs of decoding")
     reader.ignore_rest(_NEUTRAL)
 

@@ -14,6 +14,8 @@ from planner.launch.paged_server import (
     with_sequence_limit,
 )
 from planner.launch.settings import (
+    ACCEPTANCE,
+    COMMON_PREFIX,
     CommandReader,
     ConfigFile,
     Job,
@@ -21,10 +23,18 @@ from planner.launch.settings import (
     LaunchFacts,
     Measurement,
     Setting,
+    draft_checkpoint,
 )
 from planner.launch.text import command_line, job_words
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.servers import DTYPE_OPTION, Option, read_engine_command
+from planner.workload.recipes.servers import (
+    DRAFT_METHOD,
+    DRAFT_MODEL,
+    DRAFT_TOKENS,
+    DTYPE_OPTION,
+    Option,
+    read_engine_command,
+)
 from planner.workload.software.tensorrt_llm import TensorRtLlmSettings
 from planner.workload.workload import Inference
 
@@ -33,6 +43,8 @@ _PORT: Final = 8_000
 _FILE: Final = "trtllm.yaml"
 _CONFIG: Final = "--config"
 _CACHE: Final = "kv_cache_config.dtype"
+_RAM: Final = "kv_cache_config.host_cache_size"
+_DRAFT: Final = "speculative_config.speculative_model_dir"
 FLAGS: Final = (
     Option("--max_seq_len", "context_length", "integer", "context: prompt and output tokens together"),
     Option("--max_batch_size", "engine.max_batch_size", "integer", "requests in one step"),
@@ -59,6 +71,15 @@ KEYS: Final = (
         "integer",
         "largest batch in a CUDA graph",
     ),
+    Option(
+        "speculative_config.decoding_type",
+        "speculation.method",
+        "word",
+        DRAFT_METHOD,
+        {"model": "Draft_Target", "mtp": "MTP", "eagle3": "Eagle", "ngram": "NGram"},
+    ),
+    Option("speculative_config.max_draft_len", "speculation.tokens", "integer", DRAFT_TOKENS),
+    Option(_DRAFT, "speculation.model", "text", DRAFT_MODEL),
 )
 """Keys of the file that `--config` names."""
 _ALIASES: Final = {
@@ -75,6 +96,8 @@ _ALIASES: Final = {
 }
 _NEUTRAL: Final = frozenset(("--host", "--port", "--backend", "--log_level", "--trust_remote_code", "backend"))
 _UNEXPRESSED: Final = {
+    **ACCEPTANCE,
+    **COMMON_PREFIX,
     "prompt_length": "each request has its own; the longest that fits is the context",
     "prompt_logits": "each request asks for its own",
     "attention": "TensorRT-LLM chooses its kernels by the GPU",
@@ -94,6 +117,12 @@ def _write(facts: LaunchFacts) -> Job:
     fraction = cache_fraction(facts, 0)
     engine = workload.engine.evolve(free_gpu_memory_fraction=fraction or workload.engine.free_gpu_memory_fraction)
     settled = workload.replaced(engine=engine)
+    keys = list(server_settings(KEYS, settled))
+    if workload.cache_in_ram_bytes:
+        size = workload.cache_in_ram_bytes // (workload.parallel.tensor * workload.parallel.pipeline)
+        keys.append(Setting(_RAM, size, "bytes of RAM for each GPU's KV cache", ("cache_in_ram_bytes",)))
+    if workload.speculation.method == "eagle3" and workload.speculation.model is None:
+        keys.append(Setting(_DRAFT, draft_checkpoint(facts), DRAFT_MODEL))
     return Job(
         start=("trtllm-serve", facts.model),
         requirement=f"tensorrt-llm=={_VERSION}",
@@ -101,7 +130,7 @@ def _write(facts: LaunchFacts) -> Job:
             *server_settings(FLAGS, settled),
             Setting(_CONFIG, _FILE, "the other settings"),
         ),
-        configs=(ConfigFile(_FILE, "yaml", tuple(server_settings(KEYS, settled))),),
+        configs=(ConfigFile(_FILE, "yaml", tuple(keys)),),
         image=f"nvcr.io/nvidia/tensorrt-llm/release:{_VERSION}",
         container_start=("trtllm-serve",),
         port=_PORT,
@@ -118,6 +147,10 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 
 def _read(reader: ConfigReader) -> None:
     read_engine_command(reader, "tensorrt-llm", (*FLAGS, *KEYS), "--model", _CACHE)
+    size = reader.integer(_RAM, low=0, high=2**50)
+    if size:
+        cards = (reader.integer("--tp_size") or 1) * (reader.integer("--pp_size") or 1)
+        reader.set(_RAM, "cache_in_ram_bytes", size * cards)
     reader.ignore_rest(_NEUTRAL)
 
 

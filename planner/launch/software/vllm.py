@@ -3,15 +3,31 @@
 **Source**: vLLM 0.33.0 `engine/arg_utils.py`; see `planner.workload.recipes.servers`.
 """
 
+import json
 import math
 from typing import Final
 
 from planner.errors import SpecError
 from planner.launch.paged_server import server_settings, speed_measurement, unexpressed_batch, with_sequence_limit
-from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting
+from planner.launch.settings import (
+    ACCEPTANCE,
+    COMMON_PREFIX,
+    CommandReader,
+    Job,
+    Launcher,
+    LaunchFacts,
+    Measurement,
+    Setting,
+    draft_checkpoint,
+    lora_slot_settings,
+    settings_from,
+)
 from planner.launch.text import command_line, job_words
+from planner.memory.inference.adapters import VLLM_RANKS, padded_rank
+from planner.memory.parallel.tensor import draft_is_divided
 from planner.units import GIB, ceil_div
-from planner.workload.recipes.servers import VLLM_OPTIONS, read_vllm_options
+from planner.workload.recipes.servers import DRAFT_METHOD, VLLM_OPTIONS, VLLM_SPECULATION, read_vllm_options
+from planner.workload.served_adapters import ServedAdapters
 from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference
 
@@ -25,6 +41,8 @@ _UNEXPRESSED: Final = {
     "prompt_logits": "each request asks for its own",
     "attention": "vLLM chooses its kernels by the GPU",
     "parallel.pipeline_layers": "set VLLM_PP_LAYER_PARTITION to these numbers",
+    **ACCEPTANCE,
+    **COMMON_PREFIX,
     "images": "vLLM limits images per request, but profiles one",
     "weights": "vLLM takes the format from the checkpoint: name one in this format",
 }
@@ -37,10 +55,14 @@ def _write(facts: LaunchFacts) -> Job:
     version = workload.engine.version or "0.33"
     utilization = _memory_fraction(facts, workload.engine)
     engine = workload.engine.evolve(memory_utilization=utilization)
-    chosen = [
-        _explained(setting, facts, workload)
-        for setting in server_settings(VLLM_OPTIONS, workload.replaced(engine=engine))
-    ]
+    settled = workload.replaced(engine=engine, adapters=_reserved_adapters(workload))
+    chosen = [_explained(setting, facts, workload) for setting in server_settings(VLLM_OPTIONS, settled)]
+    if workload.cache_in_ram_bytes:
+        size = round(workload.cache_in_ram_bytes / GIB, 3)
+        chosen.append(Setting("--kv-offloading-size", size, "GiB of RAM for the KV cache", ("cache_in_ram_bytes",)))
+    chosen += lora_slot_settings(workload, "--lora-target-modules")
+    if workload.speculation.method is not None:
+        chosen.append(_speculation(workload, facts))
     unexpressed = {**_UNEXPRESSED, **unexpressed_batch(workload)}
     parallel = workload.parallel
     if parallel.expert > 1 and parallel.expert == (parallel.data or 1) * parallel.tensor:
@@ -57,6 +79,27 @@ def _write(facts: LaunchFacts) -> Job:
         expressed=("model", "engine.version"),
         unexpressed=unexpressed,
     )
+
+
+def _reserved_adapters(workload: Inference) -> ServedAdapters | None:
+    """Return the adapters with a rank that vLLM has, None without slots, so that no option names any."""
+    own = workload.adapters
+    if own.slots and own.rank > VLLM_RANKS[-1]:
+        raise SpecError("adapters.rank", f"vLLM serves adapters up to rank {VLLM_RANKS[-1]}")
+    return own.evolve(rank=padded_rank(own.rank)) if own.slots else None
+
+
+def _speculation(workload: Inference, facts: LaunchFacts) -> Setting:
+    """Return the option by which vLLM drafts tokens, a section in JSON."""
+    drafting = list(settings_from(VLLM_SPECULATION, workload))
+    config: dict[str, object] = {setting.key: setting.value for setting in drafting}
+    if workload.speculation.method in ("eagle", "eagle3"):
+        config.setdefault("model", draft_checkpoint(facts))
+    draft = facts.architecture.draft
+    if workload.parallel.tensor > 1 and draft is not None and not draft_is_divided(draft, workload.parallel.tensor):
+        config["draft_tensor_parallel_size"] = 1
+    fields = tuple(field for setting in drafting for field in setting.fields)
+    return Setting("--speculative-config", json.dumps(config), DRAFT_METHOD, fields)
 
 
 def _explained(setting: Setting, facts: LaunchFacts, workload: Inference) -> Setting:

@@ -4,6 +4,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import KV_FORMATS
+from planner.memory.inference.draft import cached_groups
+from planner.memory.inference.prefix import held_pages
 from planner.memory.result import Term, TermName
 from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, StateMixer
@@ -59,7 +61,7 @@ class CachedBytes(NamedTuple):
 def engine_cache_bytes(architecture: Architecture, kv_format: str, element_bytes: int) -> CachedBytes:
     """Return what `architecture` caches of each token and sequence, with activations of `element_bytes` per number."""
     token = windowed = window = state = 0
-    for group in architecture.main.groups if architecture.kind != "encoder" else ():
+    for group in cached_groups(architecture) if architecture.kind != "encoder" else ():
         for mixer in _cached_mixers(group.layer):
             if isinstance(mixer, StateMixer):
                 state += group.count * state_bytes(mixer, element_bytes)
@@ -81,20 +83,23 @@ def _cached_mixers(layer: Layer) -> list[Attention | LatentAttention | StateMixe
 
 
 def engine_pages_term(
-    name: TermName, sequences: int, pages: int, page_bytes: int, limit: str, source: str
+    name: TermName, sequences: int, pages: int, page_bytes: int, limit: str, source: str, shared: int = 0
 ) -> Term | None:
     """Return the memory of `pages` cache pages for each of `sequences` sequences, None without pages.
 
-    `limit` is the engine's setting that limits the number of sequences, and a page has the given bytes in all layers.
+    `limit` is the engine's setting that limits the number of sequences, and a page has the given bytes in all layers;
+    `shared` pages of a common beginning are there once.
     """
     if not pages or not page_bytes:
         return None
+    common = (library_symbol("s", shared, "pages of the common beginning, which are there once"),) if shared else ()
     return term(
         name,
-        sequences * pages * page_bytes,
-        "B × p × g",
+        held_pages(sequences, pages, shared) * page_bytes,
+        "(B × (p − s) + s) × g" if shared else "B × p × g",
         (
             workload_symbol("B", sequences, f"number of concurrent sequences, at most {limit}"),
+            *common,
             library_symbol("p", pages, "cache pages per sequence"),
             model_symbol("g", page_bytes, "bytes per page of all its layers"),
         ),

@@ -39,16 +39,16 @@ def engine_step_term(architecture: Architecture, tokens: int, element_bytes: int
     )
 
 
-def engine_sampler_terms(architecture: Architecture, sequences: int, source: str) -> list[Term]:
-    """Return the memory of sampling for `sequences` sequences, fp32 logits and probabilities; none without logits."""
+def engine_sampler_terms(architecture: Architecture, rows: int, source: str) -> list[Term]:
+    """Return the memory of sampling from `rows` rows of logits in fp32 with probabilities; none without logits."""
     width = output_width(architecture)
     if not width:
         return []
     symbols = (
-        workload_symbol("n", sequences, "number of concurrent requests"),
+        workload_symbol("n", rows, "rows of logits: running requests, times the tokens that are checked of each"),
         model_symbol("V", width, "output width: logits per token"),
     )
-    return [term("logits", sequences * width * 8, "n × V × 8", symbols, source, certainty="measured")]
+    return [term("logits", rows * width * 8, "n × V × 8", symbols, source, certainty="measured")]
 
 
 @lru_cache(maxsize=256)

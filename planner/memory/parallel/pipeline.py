@@ -93,6 +93,7 @@ def _stage_architecture(
         head=head,
         tied_head=False,
         labels=architecture.labels if has_head else None,
+        draft=architecture.draft if has_head else None,
         stored=(),
         stored_layers=tuple(architecture.stored_layers[index] for index in sorted(layer_indices[place]))
         if architecture.stored_layers

@@ -66,8 +66,24 @@ def tensor_share(
         ),
         vocabulary=None if vocabulary is None else _vocabulary_rows_per_card(vocabulary, cards, vocabulary_multiple),
         stored=(),
+        tensor_cards=cards,
+        draft=None if architecture.draft is None else _draft_share(architecture.draft, cards, vocabulary_multiple),
     )
     return shared.evolve(stored=_stored_share(architecture, shared))
+
+
+def _draft_share(draft: Architecture, cards: int, vocabulary_multiple: int | None) -> Architecture:
+    """Return one card's share of a draft, which is not divided if its heads cannot be.
+
+    **Source**: vLLM 0.33 config/speculative.py `draft_tensor_parallel_size`: 1, or that of the model.
+    """
+    return tensor_share(draft, cards, cards, vocabulary_multiple) if draft_is_divided(draft, cards) else draft
+
+
+def draft_is_divided(draft: Architecture, cards: int) -> bool:
+    """Return whether `cards` tensor-parallel cards share a draft: whether they divide its heads evenly."""
+    mixers = [group.layer.mixer for group in draft.main.groups]
+    return all(mixer.heads % cards == 0 for mixer in mixers if isinstance(mixer, Attention | LatentAttention))
 
 
 def _stack_share(

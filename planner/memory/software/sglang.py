@@ -12,8 +12,11 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.adapters import served_adapters_term
+from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes, engine_pages_term, waiting_notes
 from planner.memory.inference.engine_step import engine_sampler_terms, engine_step_term
+from planner.memory.inference.prefix import cache_in_ram, shared_pages
 from planner.memory.logits import output_width
 from planner.memory.overhead import fixed_overhead
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
@@ -32,6 +35,7 @@ _BFLOAT16_CAPABILITY: Final = 8.0
 _ROCM_FAMILIES: Final = ("CDNA3", "CDNA4", "CDNA5")
 _VOCABULARY: Final = 64
 """Multiple to which SGLang pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
+_ADAPTERS: Final = "SGLang 0.5.23 lora/mem_pool.py init_buffers: max_loras_per_batch slots of max_lora_rank"
 _REQUESTS: Final = 2_048
 """Most running requests where the cache has room for them (`resolve_max_num_reqs`)."""
 _TABLE_EXTRA: Final = 4
@@ -114,24 +118,32 @@ class Sglang(ServingMemory):
         setup = setup_of(architecture, workload, card_class)
         weights = weights_term(architecture, workload.weights or "bf16")
         cached = engine_cache_bytes(architecture, workload.kv_cache, setup.element)
-        pool = _pool(cached, setup, weights.bytes, workload.other_processes_bytes)
+        adapters = served_adapters_term(architecture, workload, workload.adapters.rank, setup.element, _ADAPTERS)
+        loaded = [item for item in (weights, draft_term(architecture, workload), adapters) if item is not None]
+        loaded_bytes = sum([item.bytes for item in loaded])
+        pool = _pool(cached, setup, loaded_bytes, workload.other_processes_bytes)
         sequences = min(workload.batch, setup.requests)
-        cache = None
+        cache, shared = None, 0
+        if pool and not cached.windowed and not cached.state:
+            shared = shared_pages(workload, setup.page_tokens, pool.pages)
+            pool = pool._replace(shared_pages=shared)
         if pool:
-            cache = engine_pages_term("kv_cache", sequences, pool.pages, pool.page_bytes, _LIMIT, _CACHE_SOURCE)
-        buffers = _buffers_term(architecture, setup)
-        kept = [item for item in (weights, cache, buffers) if item is not None and item.bytes]
+            pages, page_bytes = pool.pages, pool.page_bytes
+            cache = engine_pages_term("kv_cache", sequences, pages, page_bytes, _LIMIT, _CACHE_SOURCE, shared)
+        buffers = _buffers_term(architecture, setup, verified_rows(workload, 1))
+        kept = [item for item in (*loaded, cache, buffers) if item is not None and item.bytes]
         step = engine_step_term(architecture, setup.chunk, setup.element, "chunked_prefill_size")
-        sampling = engine_sampler_terms(architecture, sequences, _SAMPLER_SOURCE)
+        sampling = engine_sampler_terms(architecture, verified_rows(workload, sequences), _SAMPLER_SOURCE)
         dynamic = max(step.bytes, sum(item.bytes for item in sampling))
         return PhaseSnapshots(
             (
-                Snapshot("load", [weights], "the parameters are on the card"),
+                Snapshot("load", loaded, "the parameters are on the card"),
                 Snapshot("prefill", [*kept, step], "a chunk of a prompt is computed (chunked_prefill_size)"),
                 Snapshot("decode", [*kept, *sampling], "the next tokens of all running requests are sampled"),
             ),
             dynamic=dynamic,
             pool=pool._replace(beyond_bytes=buffers.bytes + dynamic) if pool else None,
+            host_bytes=cache_in_ram(workload),
             notes=_notes(setup, cached, workload),
         )
 
@@ -299,10 +311,10 @@ def _pool(cached: CachedBytes, setup: SglangSetup, weights: int, other_processes
     return PagePool(page, pages, setup.length, weights, setup.fraction, taken)
 
 
-def _buffers_term(architecture: Architecture, setup: SglangSetup) -> Term:
+def _buffers_term(architecture: Architecture, setup: SglangSetup, rows_each: int) -> Term:
     """Return the memory of the table of cached tokens, the attention workspace, and CUDA graphs with their logits."""
     table = (setup.requests + 1) * (setup.length + _TABLE_EXTRA) * _INT32
-    logits = setup.graph_batch * output_width(architecture) * _FLOAT if setup.graphs else 0
+    logits = setup.graph_batch * rows_each * output_width(architecture) * _FLOAT if setup.graphs else 0
     latent = _is_latent(architecture)
     graphs = _graph_bytes(setup.graph_batch, setup.prompt_graphs, latent=latent) if setup.graphs else 0
     workspace = setup.card.workspace
@@ -315,7 +327,9 @@ def _buffers_term(architecture: Architecture, setup: SglangSetup) -> Term:
             library_symbol("n", setup.requests, f"most running requests ({_LIMIT})"),
             workload_symbol("L", setup.length, "context length"),
             library_symbol("W", workspace, "bytes of the attention kernels' workspace"),
-            library_symbol("b", setup.graph_batch, "largest captured batch (cuda_graph_max_bs)"),
+            library_symbol(
+                "b", setup.graph_batch * rows_each, "rows of the largest captured batch (cuda_graph_max_bs)"
+            ),
             model_symbol("V", output_width(architecture), "output width: logits per token"),
             library_symbol("G", graphs, "bytes of CUDA graphs"),
         ),

@@ -12,8 +12,10 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_cache import engine_cache_bytes, engine_pages_term, waiting_notes
 from planner.memory.inference.engine_step import engine_sampler_terms, engine_step_term
+from planner.memory.inference.prefix import cache_in_ram, shared_pages
 from planner.memory.overhead import fixed_overhead
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermPart
@@ -88,23 +90,34 @@ class TensorRtLlm(ServingMemory):
         cached = engine_cache_bytes(architecture, workload.kv_cache, setup.element)
         token, sequences = cached.token + cached.windowed, min(workload.batch, setup.sequences)
         blocks, block = ceil_div(setup.length, setup.block_tokens), setup.block_tokens * token
-        cache = engine_pages_term("kv_cache", sequences, blocks, block, "max_batch_size", _CACHE_SOURCE)
+        shared = 0 if cached.windowed or cached.state else shared_pages(workload, setup.block_tokens, blocks)
+        cache = engine_pages_term("kv_cache", sequences, blocks, block, "max_batch_size", _CACHE_SOURCE, shared)
         state = _state_term(setup.sequences, cached.state) if cached.state else None
         buffers = _buffers_term()
-        kept = [item for item in (weights, cache, state, buffers) if item is not None]
+        loaded = [item for item in (weights, draft_term(architecture, workload)) if item is not None]
+        kept = [item for item in (*loaded, cache, state, buffers) if item is not None]
         step = engine_step_term(architecture, setup.tokens, setup.element, "max_num_tokens")
-        sampling = engine_sampler_terms(architecture, sequences, _LOGITS_SOURCE)
+        sampling = engine_sampler_terms(architecture, verified_rows(workload, sequences), _LOGITS_SOURCE)
         dynamic = max(step.bytes, sum(item.bytes for item in sampling))
-        taken = weights.bytes + (state.bytes if state else 0) + buffers.bytes + dynamic + setup.context
+        taken = (
+            sum([item.bytes for item in loaded])
+            + (state.bytes if state else 0)
+            + buffers.bytes
+            + dynamic
+            + setup.context
+        )
         taken += workload.other_processes_bytes
         return PhaseSnapshots(
             (
-                Snapshot("load", [weights], "the parameters are on the card"),
+                Snapshot("load", loaded, "the parameters are on the card"),
                 Snapshot("prefill", [*kept, step], "a step with the maximum number of tokens (max_num_tokens)"),
                 Snapshot("decode", [*kept, *sampling], "the next tokens of all requests are sampled"),
             ),
             dynamic=dynamic,
-            pool=PagePool(block, blocks, setup.length, 0, setup.fraction, taken) if token else None,
+            pool=PagePool(block, blocks, setup.length, 0, setup.fraction, taken, shared_pages=shared)
+            if token
+            else None,
+            host_bytes=cache_in_ram(workload),
             notes=_notes(setup, workload, windowed=bool(cached.windowed and cached.token)),
         )
 

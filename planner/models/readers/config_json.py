@@ -8,7 +8,7 @@ from typing import Final
 from planner.dtypes import SCHEMES
 from planner.errors import TRACE_INSTRUCTIONS, ModelFileError, NoFormulaError
 from planner.models.architecture import Architecture
-from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.registry import find_reader, read_fields, traceable_name
 from planner.models.readers.sources import read_whole, unreadable_file_error
 from planner.parsing import parse_json
@@ -54,7 +54,8 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
         ModelFileError: If a field is missing, of the wrong type or out of bounds, or the `model_type` is unknown.
     """
     fields = ConfigFields(config, source)
-    found = read_fields(_supported_component(fields))
+    component = _supported_component(fields)
+    found = read_fields(component)
     _check_is_whole(fields, found)
     if found.parameters > MAX_PARAMETERS:
         raise ModelFileError(
@@ -70,6 +71,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
         stored_dtype=stored_dtype(fields) or found.stored_dtype,
         quantization=scheme,
         # Checkpoints in MXFP4 keep their attention in 16 bits: only experts have kernels for it.
+        further_layers=component.integer("num_nextn_predict_layers", default=0, low=0, high=MAX_LAYERS),
         quantized_roles=("expert",) if scheme == "mxfp4" else found.quantized_roles,
         reader_notes=(*found.reader_notes, *fields.notes),
     )

@@ -1,9 +1,12 @@
 """Time of a request: to its first token, between tokens, and in total."""
 
+from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.draft import draft_format
+from planner.memory.parallel.tensor import draft_is_divided
 from planner.memory.software import serving_memory
 from planner.models.architecture import Architecture
 from planner.models.images import image_patches
@@ -13,7 +16,13 @@ from planner.performance.inference.images import image_time
 from planner.performance.inference.kernels import pass_kernels
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import HostWeights, ModelSplit, PassTime
-from planner.performance.inference.request import ServedModel, decoding_step_time, encoder_pass_time, prompt_time
+from planner.performance.inference.request import (
+    Drafter,
+    ServedModel,
+    decoding_step_time,
+    encoder_pass_time,
+    prompt_time,
+)
 from planner.performance.inference.terms import inference_bound, prompt_term, step_terms
 from planner.performance.inference.work import work_of
 from planner.performance.links import Links, links_of
@@ -37,6 +46,9 @@ DDR5-5600, and where it multiplies with a few 4-bit experts of each layer.
 GB/s in parallel reads (0.79), 67 to 68 GB/s in 4-bit experts (0.48).
 """
 _DEFAULT_SETTING: Final = TimeSetting()
+_SEQUENCES: Final = tuple(2**exponent for exponent in range(1, 11))
+"""Numbers of sequences for which it is tried whether drafting still saves time."""
+_ADAPTERS: Final = "The time of LoRA adapters is not counted: no measurement of it is known here."
 _ONE_PASS_KINDS: Final = ("encoder", "vision-encoder")
 
 
@@ -129,7 +141,32 @@ def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, sett
     sharing = ModelSplit(links, parallel.tensor, parallel.pipeline, offloaded)
     kernels = pass_kernels(architecture, machine, gpu, weights, workload.kv_cache)
     chunk = workload.settings_as(LlamaCppSettings).n_ubatch
-    return ServedModel(architecture, work, machine, sharing, workload.kv_cache, kernels=kernels, chunk=chunk)
+    found = ServedModel(architecture, work, machine, sharing, workload.kv_cache, kernels=kernels, chunk=chunk)
+    return found._replace(draft=_drafter(found, workload, gpu)) if workload.speculation.method else found
+
+
+def _drafter(run: ServedModel, workload: Inference, gpu: Gpu) -> Drafter:
+    """Return what drafts for `run`: a network on the same cards, whose host work is that of its launches alone.
+
+    Prediction layers and EAGLE heads also read the model's output head, in 16 bits.
+    """
+    own, network = workload.speculation, run.architecture.draft
+    if network is None:
+        return Drafter(own.drafted, own.expected_tokens, None)
+    weights = draft_format(run.architecture, workload)
+    machine = card_speed(gpu, run.machine.engine, weights, workload.compute, unfused=run.machine.unfused)
+    assert machine is not None  # the bandwidth of the card is known
+    work, kernels = run.machine.engine.work(network, weights), None
+    if own.method == "model":
+        kernels = pass_kernels(network, machine, gpu, weights, workload.kv_cache)
+    elif not network.head:
+        head = run.work.head_parameters
+        work = work._replace(head_parameters=head, fixed_bytes=work.fixed_bytes + 2 * head)
+    tensor = run.sharing.tensor if draft_is_divided(network, run.sharing.tensor) else 1
+    sharing = ModelSplit(run.sharing.links, tensor)
+    machine = machine._replace(sequence_seconds=0.0)
+    model = ServedModel(network, work, machine, sharing, workload.kv_cache, kernels=kernels, chunk=run.chunk)
+    return Drafter(own.drafted, own.expected_tokens, model)
 
 
 def _offloaded_weights(architecture: Architecture, workload: Inference, links: Links) -> HostWeights:
@@ -216,7 +253,10 @@ def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: 
         basis=_basis(gpu, is_measured=is_decoding_measured(engine, family)),
         terms=(prompts, *step_terms(timed.run, timed.step.repeated(timed.answer), timed.answer, batch)),
         **_request_rates(timed, workload, seconds),
-        notes=_request_notes(timed, gpu, engine),
+        notes=(
+            *_request_notes(timed, gpu, engine, batch, (workload.prompt_length or 1) + timed.answer / 2),
+            *((_ADAPTERS,) if workload.adapters.slots else ()),
+        ),
     )
 
 
@@ -264,9 +304,9 @@ def _request_rates(timed: TimedRequest, workload: Inference, seconds: float) -> 
     return {"flops_per_step": flops, "mfu_fraction": flops / (seconds * machine.ops_per_s * cards)}
 
 
-def _request_notes(timed: TimedRequest, gpu: Gpu, engine: Engine) -> tuple[str, ...]:
+def _request_notes(timed: TimedRequest, gpu: Gpu, engine: Engine, batch: int, context: float) -> tuple[str, ...]:
     """Return notes on the assumptions of a request's time."""
-    notes = []
+    notes = list(_draft_notes(timed, batch, context)) if timed.run.draft else []
     if not timed.answer:
         notes.append(
             "The context length equals the prompt length: the time per output token is shown, but no answer is counted."
@@ -278,6 +318,28 @@ def _request_notes(timed: TimedRequest, gpu: Gpu, engine: Engine) -> tuple[str, 
     elif engine.sources == 1:
         notes.append(ONE_SOURCE)
     return tuple(notes)
+
+
+def _draft_notes(timed: TimedRequest, batch: int, context: float) -> Iterator[str]:
+    """Yield what drafting does to the time of a token, for these sequences and from how many on it costs time."""
+    run, draft = timed.run, timed.run.draft
+    assert draft is not None
+
+    def gain(sequences: int) -> float:
+        plain = decoding_step_time(run._replace(draft=None), sequences, context).seconds
+        return plain / decoding_step_time(run, sequences, context).seconds
+
+    found = gain(batch)
+    text = f"{found:.2f} times as fast as" if found >= 1 else f"{1 / found:.2f} times slower than"
+    yield (
+        f"Each step checks {draft.tokens:,} drafted token{'s' * (draft.tokens > 1)} and yields "
+        f"{draft.expected_tokens:.2f} on average: a token is {text} without a draft."
+    )
+    slower = (
+        next((number for number in _SEQUENCES if number > batch and gain(number) < 1), None) if found >= 1 else None
+    )
+    if slower:
+        yield f"From about {slower:,} sequences at once on, drafting costs more time than it saves."
 
 
 Figure = Literal["decode", "prefill", "requests"]

@@ -129,6 +129,7 @@ class PassTime(NamedTuple):
     tensor_exchange: float = 0.0
     pipeline_transfers: float = 0.0
     offload: float = 0.0
+    drafting: float = 0.0
 
     @property
     def seconds(self) -> float:

@@ -16,7 +16,7 @@ class ServedModel(NamedTuple):
 
     `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads. `kernels` are the measured
     kernels of the engine, if they cover the network and the card. `chunk` is the most tokens of one pass of a prompt if
-    the workload sets it, None for the engine's own.
+    the workload sets it, None for the engine's own. `draft` drafts tokens that each decoding step checks.
     """
 
     architecture: Architecture
@@ -27,6 +27,25 @@ class ServedModel(NamedTuple):
     encoder_tokens: int = 0
     kernels: PassKernels | None = None
     chunk: int | None = None
+    draft: "Drafter | None" = None
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Return the tokens that a sequence gets in a decoding step on average: 1 without speculative decoding."""
+        return 1.0 if self.draft is None else self.draft.expected_tokens
+
+    @property
+    def rows_per_sequence(self) -> int:
+        """Return the tokens of a sequence that a decoding step computes: the drafted ones, and one more."""
+        return 1 if self.draft is None else self.draft.tokens + 1
+
+
+class Drafter(NamedTuple):
+    """Drafting before each decoding step: the drafted tokens, those that a step yields, and the network, if any."""
+
+    tokens: int
+    expected_tokens: float
+    model: ServedModel | None
 
 
 def served_pass_time(run: ServedModel, batch: PassBatch) -> PassTime:
@@ -46,8 +65,13 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
 
     Attention that is not fused computes all scores between the tokens of one chunk: 1 + 1/n as many for n chunks.
 
-    **Assumes** that the chunks of several prompts grow as those of one.
+    **Assumes** that the chunks of several prompts grow as those of one. A network that drafts reads the prompts, too.
     """
+    if run.draft is not None:
+        reading = prompt_time(run._replace(draft=None), sequences, tokens)
+        if run.draft.model is None:
+            return reading
+        return reading.followed_by(PassTime(drafting=prompt_time(run.draft.model, sequences, tokens).seconds))
     rows = sequences * tokens
     chunk = run.chunk or run.machine.engine.chunk or rows
     chunks = max(1, ceil(rows / chunk))
@@ -86,20 +110,32 @@ def encoder_pass_time(run: ServedModel, work: PassWork, sequences: float, tokens
 
 
 def decoding_step_time(run: ServedModel, sequences: float, context: float) -> PassTime:
-    """Return the time of one decoding step for `sequences` sequences that each hold `context` tokens.
+    """Return the time in which each of `sequences` sequences, which hold `context` tokens, gets one more.
 
     Pipeline stages run one after the other, so they do not shorten it.
+
+    **Formula**: with a draft (t(b · (k + 1) rows) + k · t_draft) ÷ E: a step checks k drafted tokens of each sequence,
+    whose cache it reads once, and yields E on average.
+
+    **Source**: Leviathan et al. 2023, arXiv 2211.17192, theorem 3.8, with the times of both passes for c.
     """
+    rows = sequences * run.rows_per_sequence
     batch = PassBatch(
-        rows=sequences,
+        rows=rows,
         sequences=sequences,
-        outputs=sequences,
+        outputs=rows,
         cached_bytes=sequences * cached_bytes(run, context),
         attention_flops=0.0,
         scores=0.0,
         tokens=context,
     )
-    return served_pass_time(run, batch)
+    step = served_pass_time(run, batch)
+    if run.draft is None:
+        return step
+    if run.draft.model is not None:
+        drafting = run.draft.tokens * decoding_step_time(run.draft.model, sequences, context).seconds
+        step = step.followed_by(PassTime(drafting=drafting))
+    return step.repeated(1 / run.tokens_per_step)
 
 
 def cached_bytes(run: ServedModel, context: float) -> float:

@@ -38,8 +38,12 @@ def sequences_that_fit(run: ServedModel, weights: str, context: float, card_byte
     """
     cards = run.sharing.tensor * run.sharing.stages
     free = cards * card_bytes * (1 - _RESERVED_SHARE) - weight_bytes(run.architecture, weights)
+    drafter = run.draft.model if run.draft else None
+    if drafter is not None:
+        free -= drafter.work.fixed_bytes
     copies = run.sharing.tensor / run.machine.engine.cache_cards(run.work, run.sharing.tensor)
-    each = max(copies * cached_bytes(run, context), 1.0)
+    drafted = cached_bytes(drafter, context) if drafter else 0.0
+    each = max(copies * (cached_bytes(run, context) + drafted), 1.0)
     return min(MOST_SEQUENCES * run.sharing.tensor, max(0, int(free / each)))
 
 

@@ -49,6 +49,9 @@ class StepTimes:
     number of rows that a step with so many decoding sequences computes. If `expert_ranks` replicas share the routed
     experts, the times are those of the rest of the network, and `experts` is the time of the experts.
 
+    With a draft, `decoding` is the time in which each sequence gets one token, and `mixed` that of a whole step, which
+    yields `tokens_per_step` of each.
+
     **Formula**: decoding is affine in the context of all sequences; a prompt's pass is the pass over its rows without
     attention, and the attention of its tokens to those before, A(end) − A(begin).
 
@@ -65,6 +68,9 @@ class StepTimes:
         expert_ranks: int = 1,
     ) -> None:
         self._experts, self._ranks = run.work, expert_ranks
+        self.tokens_per_step, self.rows_per_sequence = run.tokens_per_step, run.rows_per_sequence
+        drafter = run.draft.model if run.draft else None
+        self._drafter = None if drafter is None else StepTimes(drafter, context, padded, scale)
         if expert_ranks > 1:
             run = run._replace(work=without_experts(run.work), kernels=None)
         self._run, self._padded, self._scale = run, padded, scale
@@ -96,17 +102,25 @@ class StepTimes:
 
     def _decoding(self, sequences: int) -> DecodingStep:
         each, factor = sequences / self._stages, self._waits * self._scale.decoding
-        rows = max(1.0, float(self._padded(ceil(each))))
+        rows = max(1.0, float(self._padded(ceil(each * self.rows_per_sequence))))
         without = self._device_seconds(rows, 0.0)
         # The bytes of a sequence beyond its context's are read once for each: states, and full windows.
         fixed = self._device_seconds(rows, each * self._sequence_bytes) if self._sequence_bytes > 1 else without
         read = self._device_seconds(rows, each * cached_bytes(self._run, self._context)) - fixed
         added = self._added + self._sequence_added * each
+        drafts, yielded = self._drafting(sequences), self.tokens_per_step
         return DecodingStep(
-            seconds=factor * (fixed + added),
-            per_token=factor * read / (sequences * self._context),
-            least=factor * (self._least + self._sequence_least * each),
+            seconds=(factor * (fixed + added) + drafts.seconds) / yielded,
+            per_token=(factor * read / (sequences * self._context) + drafts.per_token) / yielded,
+            least=factor * (self._least + self._sequence_least * each) / yielded,
         )
+
+    def _drafting(self, sequences: int) -> DecodingStep:
+        """Return the time of all passes of the draft in a step."""
+        if self._drafter is None:
+            return DecodingStep(0.0, 0.0, 0.0)
+        one, passes = self._drafter.decoding(sequences), self.rows_per_sequence - 1
+        return DecodingStep(passes * one.seconds, passes * one.per_token, passes * one.least)
 
     def _device_seconds(self, rows: float, cache: float) -> float:
         batch = PassBatch(
@@ -126,15 +140,17 @@ class StepTimes:
 
         `attention` are the seconds of the prompt tokens' attention, `context` is that of all decoding sequences.
         """
-        rows = (sequences + tokens) / self._stages
+        rows = (sequences * self.rows_per_sequence + tokens) / self._stages
         passes = ceil(rows / self._chunk) if self._chunk else 1
         base = passes * self._prompt_base(rows / passes) + attention / self._stages
         each = sequences / self._stages
         if sequences:
-            base += self._head_seconds * each
-            read = self.decoding(sequences).per_token * context / self._scale.decoding
+            base += self._head_seconds * each * self.rows_per_sequence + self._drafting(sequences).seconds
+            read = self.tokens_per_step * self.decoding(sequences).per_token * context / self._scale.decoding
         else:
             read = 0.0
+        if self._drafter is not None and tokens:
+            base += self._drafter._prompt_base(tokens)  # noqa: SLF001  # of the same class
         added = passes * self._added + self._sequence_added * each
         least = self._least + self._sequence_least * each
         return self._waits * self._scale.prompts * max(base + added, least) + self._scale.prompts * read

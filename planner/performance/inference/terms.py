@@ -6,7 +6,7 @@ from typing import Final
 from planner.memory.result import Symbol
 from planner.memory.terms import card_symbol, library_symbol, model_symbol, workload_symbol
 from planner.performance.inference.passes import STAGE_WAKE_SECONDS, PassTime
-from planner.performance.inference.request import ServedModel
+from planner.performance.inference.request import Drafter, ServedModel
 from planner.performance.result import Bound, TimeTerm, TimeTermName
 
 _NAMES: Final[tuple[TimeTermName, ...]] = (
@@ -19,6 +19,7 @@ _NAMES: Final[tuple[TimeTermName, ...]] = (
     "tensor_exchange",
     "pipeline_transfers",
     "offload",
+    "drafting",
 )
 """Names of the time terms for the fields of `PassTime`, in order; attention over the prompt has none."""
 _FORMULAS: Final[dict[TimeTermName, str]] = {
@@ -31,10 +32,11 @@ _FORMULAS: Final[dict[TimeTermName, str]] = {
     "tensor_exchange": "T × 2 × L × t",
     "pipeline_transfers": "T × (p − 1) × t",
     "offload": "T × f × W ÷ H",
+    "drafting": "T ÷ E × k × t",
 }
 _EXPERTS_IN_RAM: Final = "T × (f × W ÷ H + d × E ÷ h + l × w)"
 _BOUNDS: Final[tuple[tuple[Bound, tuple[int, ...]], ...]] = (
-    ("memory bandwidth", (0, 3, 4, 5)),
+    ("memory bandwidth", (0, 3, 4, 5, 10)),
     ("compute", (1, 2)),
     ("communication", (7, 8)),
     ("host", (6, 9)),
@@ -82,9 +84,11 @@ def step_terms(run: ServedModel, elapsed: PassTime, answer: float, sequences: in
                 formula=_EXPERTS_IN_RAM
                 if name == "offload" and run.sharing.offloaded.expert_layers
                 else _FORMULAS[name],
-                symbols=_term_symbols(run, name, answer, sequences),
+                symbols=_drafting_symbols(run.draft, answer, seconds)
+                if name == "drafting" and run.draft
+                else _term_symbols(run, name, answer, sequences),
                 source=_term_source(run, name),
-                certainty="assumed" if name == "offload" else "measured",
+                certainty="assumed" if name in ("offload", "drafting") else "measured",
             )
 
 
@@ -100,6 +104,17 @@ def _term_source(run: ServedModel, name: TimeTermName) -> str:
         "pipeline_transfers": run.sharing.links.source,
     }
     return sources.get(name, "operation and byte counts of the network")
+
+
+def _drafting_symbols(draft: Drafter, answer: float, seconds: float) -> tuple[Symbol, ...]:
+    """Return the symbols in the formula of the time of drafts, with their values."""
+    each = seconds * draft.expected_tokens / (answer * draft.tokens)
+    return (
+        workload_symbol("T", answer, "tokens of the answer"),
+        workload_symbol("E", round(draft.expected_tokens, 4), "tokens that a check yields on average"),
+        workload_symbol("k", draft.tokens, "tokens drafted before each check"),
+        library_symbol("t", round(each, 9), "seconds of a pass of the draft"),
+    )
 
 
 def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:

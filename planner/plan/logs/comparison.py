@@ -32,7 +32,7 @@ from planner.plan.measured import predict_card
 from planner.plan.plan import Plan
 
 GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
-    "weights": ("weights", "master_weights", "adapters"),
+    "weights": ("weights", "draft", "master_weights", "adapters"),
     "kv_cache": ("kv_cache",),
     "state": ("state",),
     # Engines print one peak for all of these terms.

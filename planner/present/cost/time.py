@@ -24,6 +24,7 @@ TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "weights_read": "Weight reads",
     "cache_read": "KV cache reads",
     "decode_compute": "Decode computation",
+    "drafting": "Drafting",
     "recomputation": "Recomputation",
     "dequantisation": "Dequantization",
     "host": "Host and kernel launches",

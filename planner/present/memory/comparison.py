@@ -157,7 +157,7 @@ def _signed_gib_text(value: int | None) -> str:
 
 
 _PARTS: Final[tuple[tuple[str, tuple[TermName, ...]], ...]] = (
-    ("Weights and adapters", ("weights", "master_weights", "adapters")),
+    ("Weights and adapters", ("weights", "draft", "master_weights", "adapters")),
     ("Gradients", ("gradients",)),
     ("Optimizer states", ("optimizer_states",)),
     # These are compared together, because a trace sees tensors but not their purpose.

@@ -136,7 +136,9 @@ def load_sentence(simulation: ServingSimulation) -> str:
             lost = f"; {fmt.plural(cache.preemptions, 'preemption')}, after which a request is computed again"
         parts.append(f"KV cache at most {fmt.percent(cache.highest_fraction)} full{lost}.")
     if cache is not None and cache.prefix_hit_fraction > 0:
-        parts.append(f"{fmt.percent(cache.prefix_hit_fraction)} of the prompt tokens come from the prefix cache.")
+        from_ram = f", {fmt.percent(cache.ram_hit_fraction)} of all from RAM" if cache.ram_hit_fraction else ""
+        hits = fmt.percent(cache.prefix_hit_fraction)
+        parts.append(f"{hits} of the prompt tokens come from the prefix cache{from_ram}.")
     return " ".join(parts)
 
 

@@ -206,6 +206,11 @@ class ConfigReader:
         section = {str(name).removeprefix(key_prefix): item for name, item in value.items()}
         return ConfigReader(section, self._source, f"{self._prefix}{key}.", self._builder)
 
+    def inline(self, key: str, section: Mapping[str, object]) -> "ConfigReader":
+        """Return a reader of `section`, which is written as text at `key`, for the same workload."""
+        self._accounted.add(key)
+        return ConfigReader(section, self._source, f"{self._prefix}{key}.", self._builder)
+
     def set(self, key: str, name: str, value: object) -> None:
         """Set the workload field `name` to `value`, as read from `key`."""
         self._builder.fields[name] = value

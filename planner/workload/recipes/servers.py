@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from planner.dtypes import GGUF_FILE_TYPES
+from planner.parsing import parse_json
+from planner.storage import UnreadableFileError
+from planner.units import GIB
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.software.registry import SOFTWARE, serving_support
 
@@ -24,12 +27,13 @@ _GGUF_NAME: Final = re.compile(r"[-.](\w+)\.gguf$", re.IGNORECASE)
 class Option(NamedTuple):
     """A server's option with its workload field, its values by ours, and a comment that explains the setting.
 
-    `values` translates our values to the server's, and several of ours may share one; the last one is read back.
+    A word is one that the server knows, a text any. `values` translates our values to the server's, and several of ours
+    may share one; the last one is read back.
     """
 
     key: str
     field: str
-    kind: Literal["integer", "number", "switch", "word"]
+    kind: Literal["integer", "number", "switch", "word", "text"]
     comment: str
     values: Mapping[str, str] = {}
 
@@ -70,8 +74,25 @@ VLLM_OPTIONS: Final = (
     Option("--tensor-parallel-size", "parallel.tensor", "integer", "tensor parallelism"),
     Option("--pipeline-parallel-size", "parallel.pipeline", "integer", "pipeline parallelism"),
     Option("--data-parallel-size", "parallel.data", "integer", "replicas"),
+    Option("--max-loras", "adapters.slots", "integer", "LoRA adapters on the GPU at once"),
+    Option("--max-lora-rank", "adapters.rank", "integer", "highest rank of LoRA adapters"),
 )
 """Options of `vllm serve`."""
+DRAFT_TOKENS: Final = "tokens drafted before each check"
+DRAFT_MODEL: Final = "checkpoint that drafts"
+DRAFT_METHOD: Final = "how tokens are drafted"
+VLLM_SPECULATION: Final = (
+    Option(
+        "method",
+        "speculation.method",
+        "word",
+        DRAFT_METHOD,
+        {"model": "draft_model", **{name: name for name in ("mtp", "eagle", "eagle3", "ngram")}},
+    ),
+    Option("model", "speculation.model", "text", DRAFT_MODEL),
+    Option("num_speculative_tokens", "speculation.tokens", "integer", DRAFT_TOKENS),
+)
+"""Keys of vLLM's `--speculative-config`, a section in JSON; `--spec-method` and so on set them, too."""
 LLAMA_SERVER_OPTIONS: Final = (
     Option("--parallel", "engine.slots", "integer", "requests answered at the same time"),
     Option(
@@ -94,6 +115,14 @@ LLAMA_SERVER_OPTIONS: Final = (
     ),
     Option("--swa-full", "engine.swa_full", "switch", "full context for sliding-window layers"),
     Option("--n-cpu-moe", "engine.n_cpu_moe", "integer", "first layers whose routed experts are in RAM"),
+    Option(
+        "--spec-type",
+        "speculation.method",
+        "word",
+        DRAFT_METHOD,
+        {"model": "draft-simple", "mtp": "draft-mtp", "eagle3": "draft-eagle3", "ngram": "ngram-simple"},
+    ),
+    Option("--spec-draft-n-max", "speculation.tokens", "integer", DRAFT_TOKENS),
 )
 """Options of llama-server; the context and the unified cache, which depend on slots, are written beside them."""
 OLLAMA_OPTIONS: Final = (
@@ -118,9 +147,26 @@ OLLAMA_ENVIRONMENT: Final = (
 """Environment variables of Ollama's server, which hands `LLAMA_ARG_…` on to llama-server."""
 _VLLM_NEUTRAL: Final = frozenset(("--host", "--port", "--served-model-name", "--trust-remote-code", "--load-format"))
 _LLAMA_NEUTRAL: Final = frozenset(
-    ("--host", "--port", "--alias", "--fit", "--cache-type-v", "--metrics", "--load-mode")
+    (
+        "--host",
+        "--port",
+        "--alias",
+        "--fit",
+        "--cache-type-v",
+        "--metrics",
+        "--load-mode",
+        "--spec-draft-ngl",
+    )
 )
+_SPECULATION: Final = "--speculative-config"
+_SEVERAL: Final = ("--lora-target-modules", "--lora-modules", "--lora-paths")
+"""Options with several words."""
 _SHORT: Final = {
+    "-sc": "--speculative-config",
+    "-md": "--spec-draft-model",
+    "--model-draft": "--spec-draft-model",
+    "-ngld": "--spec-draft-ngl",
+    "--n-gpu-layers-draft": "--spec-draft-ngl",
     "-tp": "--tensor-parallel-size",
     "-pp": "--pipeline-parallel-size",
     "-dp": "--data-parallel-size",
@@ -160,6 +206,9 @@ def parse_options(words: tuple[str, ...]) -> dict[str, object]:
             key = _SHORT.get(name, name)
             options[key] = value if joined else True
             key = "" if joined else key
+        elif key in _SEVERAL:
+            known = options[key]
+            options[key] = [*known, word] if isinstance(known, list) else [word]
         elif key:
             options[key] = word
             key = ""
@@ -197,7 +246,42 @@ def read_vllm_options(reader: ConfigReader) -> None:
     images = reader.strings("--limit-mm-per-prompt")
     if images is not None:
         reader.ignore_unestimated("--limit-mm-per-prompt", "the number of images in each prompt")
+    size = reader.number("--kv-offloading-size")
+    if size:
+        reader.set("--kv-offloading-size", "cache_in_ram_bytes", round(size * GIB))
+    _read_vllm_speculation(reader)
+    read_adapters(reader, "--max-loras", "--lora-target-modules", slots=1)
     reader.ignore_rest(_VLLM_NEUTRAL)
+
+
+def read_adapters(reader: ConfigReader, slots_key: str, targets_key: str, slots: int) -> None:
+    """Read whether a server has slots for LoRA adapters, by default so many, and the layers that have one."""
+    targets = reader.strings(targets_key)
+    reader.ignore_all(("--lora-modules", "--lora-paths"), "each takes a slot when it is used")
+    if reader.flag("--enable-lora"):
+        reader.record_read("--enable-lora", "adapters.slots")
+        if reader.field("adapters.slots") is None:
+            reader.assume(slots_key, slots, "adapters.slots", slots)
+    if targets is not None and targets != ("all",):
+        reader.set(targets_key, "adapters.targets", targets)
+
+
+def _read_vllm_speculation(reader: ConfigReader) -> None:
+    """Read how tokens are drafted: a section in JSON, or an option for each of its keys."""
+    shortcuts = {"method": "--spec-method", "model": "--spec-model", "num_speculative_tokens": "--spec-tokens"}
+    read_options(reader, tuple(option._replace(key=shortcuts[option.key]) for option in VLLM_SPECULATION))
+    text = reader.string(_SPECULATION)
+    if text is None:
+        return
+    try:
+        config = parse_json(text)
+    except UnreadableFileError:
+        config = None
+    if not isinstance(config, dict):
+        reader.fail(_SPECULATION, "must be an object in JSON")
+    inner = reader.inline(_SPECULATION, config)
+    read_options(inner, VLLM_SPECULATION)
+    inner.ignore_rest(())
 
 
 def read_llama_server(reader: ConfigReader) -> None:
@@ -216,6 +300,12 @@ def read_llama_server(reader: ConfigReader) -> None:
         reader.set("--ctx-size", "context_length", max(context // (slots or 1), 1))
     for key, value in (("--kv-unified", True), ("--no-kv-unified", False)):
         reader.set_if_enabled(key, "engine.kv_unified", value)
+    adapters = reader.strings("--lora")
+    if adapters:
+        reader.set("--lora", "adapters.slots", len(adapters))
+    draft = reader.string("--spec-draft-model")
+    if draft is not None:
+        reader.set("--spec-draft-model", "speculation.model", draft.rpartition("/")[2].removesuffix(".gguf"))
     _read_experts_in_ram(reader, "--cpu-moe", "--override-tensor")
     split = reader.strings("--tensor-split")
     if split is not None and len(split) > 1:
@@ -299,6 +389,9 @@ def read_options(reader: ConfigReader, options: tuple[Option, ...]) -> None:
             reader.set_if_enabled(key, option.field)
         elif option.kind == "integer" and reader.raw(key) != "all":
             reader.set_or_default(key, option.field, reader.integer(key, low=0))
+        elif option.kind == "text":
+            if (text := reader.string(key)) is not None:
+                reader.set(key, option.field, text)
         elif option.kind == "number":
             reader.set_or_default(key, option.field, reader.number(key, high=1))
         elif (name := reader.string(key) if option.kind == "word" else None) is not None:

@@ -167,5 +167,7 @@ LLAMA_CPP: Final = Software(
         working_memory="llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer per device.",
         outside_memory="The figure includes memory of other processes on the card.",
         narrows_fp32=True,
+        drafts=("model", "mtp", "eagle3", "ngram"),
+        adapters=True,
     ),
 )

@@ -89,5 +89,8 @@ SGLANG: Final = Software(
         narrows_fp32=True,
         memory_fraction="mem_fraction_static",
         sequence_limit="max_running_requests",
+        drafts=("model", "mtp", "eagle", "eagle3", "ngram"),
+        caches_prefixes=True,
+        adapters=True,
     ),
 )

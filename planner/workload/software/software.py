@@ -36,7 +36,10 @@ class ServingSupport(NamedTuple):
     the row of a log that includes CUDA graphs; `working_memory` and `outside_memory` explain the other contents of the
     log's rows. `narrows_fp32` is whether FP32 checkpoints are loaded in 16 bits unless asked otherwise, and
     `memory_fraction` the setting by which the program sizes its KV cache, `sequence_limit` the one that limits how many
-    sequences run at the same time.
+    sequences run at the same time. `drafts` are its ways of speculative decoding,
+    `adapters` is whether its slots for LoRA adapters are estimated, and `caches_prefixes` whether it uses blocks of
+    common beginnings again, on cards and in RAM. `takes_fraction_of_card` means that `memory_fraction` is of the whole
+    card, whatever else is on it.
 
     **Source** of `narrows_fp32`: vLLM, `--dtype auto`: "FP16 precision for FP32 and FP16 models"; llama.cpp,
     `convert_hf_to_gguf.py --outtype auto`: "the highest-fidelity 16-bit float type"; transformers 5 loads as stored.
@@ -60,6 +63,10 @@ class ServingSupport(NamedTuple):
     narrows_fp32: bool = False
     memory_fraction: str = ""
     sequence_limit: str = ""
+    drafts: tuple[str, ...] = ()
+    adapters: bool = False
+    caches_prefixes: bool = False
+    takes_fraction_of_card: bool = False
 
 
 class TrainingSupport(NamedTuple):

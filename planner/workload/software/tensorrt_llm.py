@@ -81,5 +81,7 @@ TENSORRT_LLM: Final = Software(
         narrows_fp32=True,
         memory_fraction="free_gpu_memory_fraction",
         sequence_limit="max_batch_size",
+        drafts=("model", "mtp", "eagle3", "ngram"),
+        caches_prefixes=True,
     ),
 )

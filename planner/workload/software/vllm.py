@@ -79,5 +79,9 @@ VLLM: Final = Software(
         narrows_fp32=True,
         memory_fraction="memory_utilization",
         sequence_limit="max_num_seqs",
+        drafts=("model", "mtp", "eagle", "eagle3", "ngram"),
+        caches_prefixes=True,
+        takes_fraction_of_card=True,
+        adapters=True,
     ),
 )

@@ -31,11 +31,11 @@ def test_its_command_is_read(tmp_path, command):
 
 
 def test_what_is_not_described_is_named(tmp_path):
-    recipe = read(tmp_path, "sglang serve --model-path a/b --quantization quark --enable-lora --port 1 --tp 1")
+    recipe = read(tmp_path, "sglang serve --model-path a/b --quantization quark --enable-nan-detection --port 1 --tp 1")
     reasons = {entry.key: entry.reason.partition(":")[0] for entry in recipe.ignored}
     assert reasons == {
         "--quantization": "not estimated",
-        "--enable-lora": "unknown",
+        "--enable-nan-detection": "unknown",
         "--port": "does not change memory",
     }
     assert recipe.workload.kv_cache == "bf16"

@@ -64,3 +64,25 @@ def test_an_encoder_without_a_cache_has_no_fraction_of_its_own():
     plan = serving("vllm").evolve(model=planner.ModelChoice(id="BAAI/bge-large-en-v1.5"))
     plan = plan.evolve(workload=planner.Inference(profile="vllm", context_length=512))
     assert values(plan)["--max-model-len"] == 512
+
+
+def test_a_rank_is_rounded_up_to_one_that_vllm_has_and_a_higher_one_refused():
+    assert values(serving("vllm", adapters={"slots": 2, "rank": 20}))["--max-lora-rank"] == 32
+    with pytest.raises(SpecError, match="adapters up to rank 512"):
+        values(serving("vllm", adapters={"slots": 1, "rank": 600}))
+
+
+def test_a_draft_whose_heads_cannot_be_divided_is_on_each_card():
+    plan = serving(
+        "vllm", gpu="h100-sxm5-80gb", count=4, parallel={"tensor": 4}, speculation={"model": "Qwen/Qwen2.5-0.5B"}
+    )
+    plan = plan.evolve(model=planner.ModelChoice(id="Qwen/Qwen2.5-3B"))
+    assert '"draft_tensor_parallel_size": 1' in values(plan)["--speculative-config"]
+    head = values(serving("vllm", speculation={"method": "eagle3"}))["--speculative-config"]
+    assert '"model": "./Llama-3.1-8B-eagle3"' in head
+
+
+def test_a_prediction_layer_has_no_checkpoint_of_its_own():
+    plan = serving("vllm", gpu="h200-sxm-141gb", count=8, parallel={"tensor": 8}, speculation={"method": "mtp"})
+    plan = plan.evolve(model=planner.ModelChoice(id="deepseek-ai/DeepSeek-V3"))
+    assert values(plan)["--speculative-config"] == '{"method": "mtp", "num_speculative_tokens": 1}'

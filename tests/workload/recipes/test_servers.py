@@ -1,5 +1,6 @@
 import pytest
 
+from planner.errors import RecipeError
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.detect import read_recipe
 from planner.workload.recipes.servers import parse_options, read_llama_server, read_vllm_options
@@ -104,3 +105,27 @@ def test_other_overrides_are_told_as_not_estimated(pattern):
 def test_ollama_hands_experts_in_ram_on_to_llama_server():
     recipe = read_recipe({"FROM": "a.gguf", "LLAMA_ARG_N_CPU_MOE": "7"}, "a Modelfile", "ollama")
     assert recipe.workload.engine.n_cpu_moe == 7
+
+
+def test_vllm_drafts_as_its_section_or_its_options_say():
+    text = '{"method": "eagle3", "model": "a/head", "num_speculative_tokens": 4, "quantization": "fp8"}'
+    recipe = read("vllm", "a/b", "-sc", text)
+    own = recipe.workload.speculation
+    assert (own.method, own.model, own.tokens) == ("eagle3", "a/head", 4)
+    assert [entry.key for entry in recipe.ignored] == ["--speculative-config.quantization"]
+    own = read("vllm", "a/b", "--spec-method", "mtp", "--spec-tokens", "2").workload.speculation
+    assert (own.method, own.tokens) == ("mtp", 2)
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "eagle"])
+def test_a_section_that_is_no_object_is_refused(text):
+    with pytest.raises(RecipeError, match="must be an object in JSON"):
+        read("vllm", "a/b", "--speculative-config", text)
+
+
+def test_slots_for_adapters_are_read_with_their_layers():
+    own = read("vllm", "a/b", "--enable-lora", "--lora-target-modules", "q_proj", "v_proj").workload.adapters
+    assert (own.slots, own.rank, own.targets) == (1, 16, ("q_proj", "v_proj"))
+    own = read("vllm", "a/b", "--enable-lora", "--max-loras", "4", "--max-lora-rank", "64").workload.adapters
+    assert (own.slots, own.rank, own.targets) == (4, 64, "all-linear")
+    assert read("llama.cpp", "--lora", "a.gguf,b.gguf").workload.adapters.slots == 2

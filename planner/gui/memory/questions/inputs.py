@@ -249,7 +249,42 @@ def _make_targets_picker(theme: Theme, workspace: Workspace) -> PickerField:
     )
 
 
-_SPECIAL_INPUTS: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {"lora.targets": _make_targets_picker}
+def draft_choices(workspace: Workspace) -> Sequence[Choice]:
+    """Return the catalog's models that can draft for the plan's: smaller ones with the same vocabulary."""
+    target = workspace.evaluation.architecture
+    if target is None:
+        return ()
+    smaller = [
+        record
+        for record in workspace.catalog.models.records
+        if record.kind == "decoder"
+        and record.config.get("vocab_size") == target.vocabulary
+        and 2 * record.parameters <= target.parameters
+    ]
+    return [
+        Choice(record.id, record.name, f"{fmt.significant(record.parameters / 1e9)} B parameters")
+        for record in sorted(smaller, key=lambda record: record.parameters)
+    ]
+
+
+def _make_draft_picker(theme: Theme, workspace: Workspace) -> PickerField:
+    def typed(text: str) -> Choice | None:
+        return Choice(text, text, "checkpoint of an EAGLE head") if text else None
+
+    return PickerField(
+        theme,
+        lambda: draft_choices(workspace),
+        lambda value: str(value or "not named"),
+        "Search smaller models",
+        typed,
+    )
+
+
+_SPECIAL_INPUTS: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {
+    "lora.targets": _make_targets_picker,
+    "adapters.targets": _make_targets_picker,
+    "speculation.model": _make_draft_picker,
+}
 """Functions by field name that create the special input widgets."""
 
 

@@ -6,6 +6,8 @@ from itertools import accumulate
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.adapters import served_adapters_term
+from planner.memory.inference.draft import verified_rows
 from planner.memory.logits import output_width
 from planner.memory.parallel.pipeline import without_empty_stages
 from planner.memory.phases import PhaseSnapshots, Snapshot
@@ -30,6 +32,7 @@ from planner.memory.terms import library_symbol, model_symbol, term, workload_sy
 from planner.models.architecture import Architecture, Attention, Layer, LayerGroup
 from planner.workload.parallel import Parallel
 from planner.workload.software.llama_cpp import LLAMA_CPP, LlamaCppSettings
+from planner.workload.speculation import Speculation
 from planner.workload.workload import Inference
 
 _GRAPH_SOURCE: Final = (
@@ -42,6 +45,15 @@ _FLOAT: Final = 4
 _UNCHECKED_SHARE: Final = 0.3
 """Assumed relative error of the compute buffer for kinds of layers that were not compared with llama.cpp."""
 _CHECKED_SHARE: Final = 0.05
+_ADAPTERS: Final = (
+    "llama.cpp 0.5.0 src/llama-adapter.cpp: tensors as in the file, which convert_lora_to_gguf.py writes in F32"
+)
+_DRAFT_SOURCE: Final = "llama.cpp 0.5.0 common/speculative.cpp: a draft has a model and a context of its own"
+_DRAFT_SYMBOLS: Final = (
+    ("W", ("weights",), "bytes of the draft's weights"),
+    ("K", ("kv_cache", "state"), "bytes of its KV cache, for as many cells as the model's"),
+    ("G", ("activations",), "bytes of its compute buffer"),
+)
 _UNREAD_BACKENDS: Final = {"Huawei": "CANN", "Moore Threads": "MUSA"}
 
 
@@ -62,7 +74,12 @@ class LlamaCpp(ServingMemory):
         weights = placed_weights(architecture, workload.weights or "F16", setup)
         kept = cache_terms(architecture, setup, workload.kv_cache)
         buffer = _compute_buffer_term(architecture, workload, setup, weights)
-        reserved = [item for item in (weights.term, kept.cache, kept.state, buffer) if item is not None and item.bytes]
+        draft = self._draft_timeline(architecture, workload, card_class)
+        drafts = [] if draft is None else [_whole_draft_term(draft)]
+        adapters = served_adapters_term(architecture, workload, workload.adapters.rank, _FLOAT, _ADAPTERS)
+        held = (weights.term, adapters, kept.cache, kept.state, buffer)
+        own = [item for item in held if item is not None and item.bytes]
+        reserved = [*own, *drafts]
         return PhaseSnapshots(
             (
                 Snapshot("load", [weights.term], "the layers are on the card"),
@@ -74,9 +91,26 @@ class LlamaCpp(ServingMemory):
                 Snapshot("decode", reserved, "no more memory is reserved while the answer grows"),
             ),
             dynamic=0,
-            host_bytes=weights.host_bytes + kept.host_bytes + _host_buffer_bytes(architecture, workload, setup),
+            host_bytes=weights.host_bytes
+            + kept.host_bytes
+            + _host_buffer_bytes(architecture, workload, setup)
+            + (draft.host_bytes or 0 if draft else 0),
             notes=_setup_notes(setup, workload, weights.layers_with_experts_in_ram),
         )
+
+    def _draft_timeline(
+        self, architecture: Architecture, workload: Inference, card_class: Hashable
+    ) -> PhaseSnapshots | None:
+        """Return the timeline of the network that drafts, which has a context of its own on the card, None without one.
+
+        **Source**: llama.cpp 0.5.0 common/speculative.cpp: as many cells as the model, in F16
+        (`--spec-draft-type-k`), all layers on cards.
+        """
+        if architecture.draft is None:
+            return None
+        engine = workload.settings_as(LlamaCppSettings).evolve(n_cpu_moe=None, cpu_moe_layers=(), n_outputs_max=None)
+        own = workload.evolve(speculation=Speculation(), gpu_layers=None, kv_cache="fp16", engine=engine)
+        return self.timeline(architecture.draft, own, card_class)
 
     def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
         """Return the reason why llama.cpp does not run on `gpu`, empty if it does.
@@ -117,6 +151,26 @@ class LlamaCpp(ServingMemory):
 
 
 SERVING: Final = LlamaCpp()
+
+
+def _whole_draft_term(timeline: PhaseSnapshots) -> Term:
+    """Return the memory of a draft, all that its own context reserves, as one term."""
+    terms = timeline.peak().written()
+    parts = (TermPart(name=each.name, bytes=each.bytes, formula=each.formula, source=each.source) for each in terms)
+    return term(
+        "draft",
+        sum([each.bytes for each in terms]),
+        "W + K + G",
+        tuple(
+            model_symbol(name, sum([each.bytes for each in terms if each.name in names]), meaning)
+            for name, names, meaning in _DRAFT_SYMBOLS
+        ),
+        _DRAFT_SOURCE,
+        certainty="measured",
+        low_bytes=sum([each.low_bytes for each in terms]),
+        high_bytes=sum([each.high_bytes for each in terms]),
+        parts=tuple(parts),
+    )
 
 
 def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...]:
@@ -247,7 +301,7 @@ def _host_buffer_bytes(architecture: Architecture, workload: Inference, setup: L
     """
     network = graph_network(architecture)
     batch = reserved_batch(architecture, workload, setup)
-    logits = setup.slots * network.width * _FLOAT
+    logits = verified_rows(workload, setup.slots) * network.width * _FLOAT
     if setup.layers_on_card < setup.layers:
         return logits + compute_buffer_bytes(network, batch._replace(on_card=False, widened=False))
     return logits + network.hidden * batch.tokens * _FLOAT + graph_mask_bytes(network, batch)

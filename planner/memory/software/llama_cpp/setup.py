@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED
 from planner.memory.gguf import block_bytes, expert_layer_bytes, gguf_category, layer_bytes, tensor_bytes
+from planner.memory.inference.draft import verified_rows
 from planner.memory.result import Term, TermPart
 from planner.memory.software.llama_cpp.graph import NO_COPIES, ExpertCopies
 from planner.memory.terms import model_symbol, term
@@ -82,6 +83,7 @@ def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
     streams = 1 if unified else slots
     batch = min(settings.n_batch or BATCH, cells * streams)
     tokens = min(settings.n_ubatch or _MICRO_BATCH, batch)
+    rows = verified_rows(workload, slots)
     layers = architecture.main.layer_count
     requested_layers = layers + 1 if workload.gpu_layers is None else min(workload.gpu_layers, layers + 1)
     first = architecture.main.first_place
@@ -90,7 +92,7 @@ def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
         streams=streams,
         cells=cells,
         tokens=ceil_div(tokens, slots) * slots,
-        outputs=min(max(settings.n_outputs_max or slots, slots), tokens),
+        outputs=min(max(settings.n_outputs_max or rows, rows), tokens),
         unified=unified,
         swa_full=bool(settings.swa_full),
         layers=layers,

@@ -5,13 +5,16 @@ from functools import partial
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.adapters import padded_rank, served_adapters_term
+from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_cache import engine_pages_term, waiting_notes
 from planner.memory.inference.engine_step import engine_step_term
+from planner.memory.inference.prefix import cache_in_ram, shared_pages
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.vllm.cache import SOURCE, Pages, pages_of
 from planner.memory.software.vllm.experts import padded_weights_term
-from planner.memory.software.vllm.profile import buffers_term, hidden_term, sampler_term
+from planner.memory.software.vllm.profile import buffers_term, hidden_term, sampler_term, verification_term
 from planner.memory.software.vllm.setup import CardSetup, VllmSetup, card_setup, setup_of
 from planner.models.architecture import Architecture
 from planner.units import GIB, MIB
@@ -23,6 +26,10 @@ _COUNTS_GRAPHS: Final = "0.33"
 share."""
 _OUTSIDE_PYTORCH: Final = 143 * MIB
 """Bytes outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
+_ADAPTERS: Final = (
+    "vLLM 0.33 lora/layers/base_linear.py create_lora_weights (A and B of all slots in the computing format), on every "
+    "linear layer, experts, embedding and head unless lora_target_modules names some (lora/model_manager.py)"
+)
 _MOST_TOKENS: Final = "max_num_batched_tokens"
 _VOCABULARY: Final = 64
 """Multiple to which vLLM pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
@@ -55,21 +62,29 @@ class Vllm(ServingMemory):
         weights = padded_weights_term(architecture, workload.weights or "bf16", setup.experts)
         pages = pages_of(architecture, workload.kv_cache, setup, workload.prompt_length or 1)
         sequences = min(workload.batch, setup.sequences)
+        shared = shared_pages(workload, pages.page_tokens, pages.pages) if pages and pages.page_tokens else 0
         cache = states = None
         if pages:
             pages_term = partial(engine_pages_term, page_bytes=pages.page_bytes, limit="max_num_seqs", source=SOURCE)
-            cache = pages_term("kv_cache", sequences, pages.cache_pages)
+            cache = pages_term("kv_cache", sequences, pages.cache_pages, shared=shared)
             states = pages_term("state", sequences, pages.state_pages)
         buffers = buffers_term(architecture, setup)
-        kept = [item for item in (weights, cache, states, buffers) if item is not None and item.bytes]
+        adapters = served_adapters_term(
+            architecture, workload, padded_rank(workload.adapters.rank), setup.element, _ADAPTERS, embeds=True
+        )
+        loaded = [item for item in (weights, draft_term(architecture, workload), adapters) if item is not None]
+        kept = [item for item in (*loaded, cache, states, buffers) if item is not None and item.bytes]
         forward = engine_step_term(architecture, setup.tokens, setup.element, _MOST_TOKENS)
-        sampling = [item for item in (hidden_term(architecture, setup), sampler_term(architecture, setup)) if item]
-        step = max(forward.bytes, sum(item.bytes for item in sampling))
+        hidden, sampler = hidden_term(architecture, setup), sampler_term(architecture, setup)
+        step = max(forward.bytes, hidden.bytes + (sampler.bytes if sampler else 0))
+        checked = verification_term(architecture, setup, verified_rows(workload, sequences))
+        largest = checked if checked and sampler and checked.bytes > sampler.bytes else sampler
+        sampling = [hidden, *([largest] if largest else [])]
         counted = buffers.bytes if buffers and setup.version == _COUNTS_GRAPHS else 0
-        beside = weights.bytes + counted + step + _OUTSIDE_PYTORCH
+        beside = sum([item.bytes for item in loaded]) + counted + step + _OUTSIDE_PYTORCH
         return PhaseSnapshots(
             (
-                Snapshot("load", [weights], "the parameters are on the card"),
+                Snapshot("load", loaded, "the parameters are on the card"),
                 Snapshot(
                     "prefill", [*kept, forward], "a step with the maximum number of tokens (max_num_batched_tokens)"
                 ),
@@ -79,8 +94,11 @@ class Vllm(ServingMemory):
                     "the next tokens are sampled for the maximum number of sequences (max_num_seqs)",
                 ),
             ),
-            dynamic=step,
-            pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization) if pages else None,
+            dynamic=max(step, sum(item.bytes for item in sampling)),
+            pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization, shared_pages=shared)
+            if pages
+            else None,
+            host_bytes=cache_in_ram(workload),
             notes=_setup_notes(setup, pages, workload),
         )
 

@@ -11,6 +11,7 @@ _get_kv_cache_groups_uniform_page_size), v1/kv_cache_interface.py, platforms/int
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
+from planner.memory.inference.draft import cached_groups
 from planner.memory.inference.engine_cache import attention_token_bytes, latent_token_bytes, state_bytes
 from planner.memory.software.vllm.setup import VllmSetup
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mixer, StateMixer
@@ -34,7 +35,8 @@ class PageKind(NamedTuple):
 class Pages(NamedTuple):
     """Page layout of the cache pool: bytes per page of a group of layers, and pages per sequence.
 
-    `slots` is the number of layers for which pages are reserved, including those that only pad groups.
+    `slots` is the number of layers for which pages are reserved, including those that only pad groups, and
+    `page_tokens` the tokens of a page if all layers keep every token, else 0.
     """
 
     page_bytes: int
@@ -42,6 +44,7 @@ class Pages(NamedTuple):
     state_pages: int
     layers: int
     slots: int
+    page_tokens: int = 0
 
     @property
     def pages(self) -> int:
@@ -69,7 +72,8 @@ def pages_of(architecture: Architecture, kv_format: str, setup: VllmSetup, promp
         bytes_of_all = sum(count * each.bytes for each, count in layers_by_page.items())
         pages = _pages_per_sequence(kind, setup, prompt)
         states = kind.kind == "state"
-        return Pages(bytes_of_all, 0 if states else pages, pages if states else 0, total_layers, total_layers)
+        whole = kind.tokens if kind.kind == "full" else 0
+        return Pages(bytes_of_all, 0 if states else pages, pages if states else 0, total_layers, total_layers, whole)
     return _hybrid_pages(_pages_of_equal_size(layers_by_page), total_layers, setup, prompt)
 
 
@@ -105,7 +109,7 @@ def _layer_count_by_page_kind(architecture: Architecture, kv_format: str, setup:
     layers_by_page: dict[PageKind, int] = {}
     if architecture.kind == "encoder":
         return layers_by_page
-    for group in architecture.main.groups:
+    for group in cached_groups(architecture):
         for kind in _layer_page_kinds(group.layer, kv_format, setup):
             layers_by_page[kind] = layers_by_page.get(kind, 0) + group.count
     return layers_by_page

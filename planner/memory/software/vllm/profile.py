@@ -19,6 +19,7 @@ from planner.workload.software.vllm import VllmVersion
 
 _FLOAT: Final = 4
 _INT32_BITS: Final = 32
+_MOST_COPIED: Final = GIB
 
 
 class _SamplerBytes(NamedTuple):
@@ -93,6 +94,34 @@ def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
             library_symbol("k", per_logit, f"bytes per logit that the sampler of vLLM {setup.version} holds"),
         ),
         sampler.source,
+        certainty="measured",
+    )
+
+
+def verification_term(architecture: Architecture, setup: VllmSetup, rows: int) -> Term | None:
+    """Return the memory of logits that check drafted tokens, None if nothing is drafted or there is no vocabulary.
+
+    The profile of the start samples one row a sequence, so that this comes on top of what it leaves.
+
+    **Formula**: r · V · w, and their fp32 copy in parts of at most 1 GiB.
+
+    **Source**: vLLM 0.33 v1/worker/gpu/spec_decode/rejection_sampler.py, MAX_CHUNK_BYTES.
+    """
+    width = output_width(architecture)
+    if rows <= setup.sequences or not width:
+        return None
+    copied = min(rows * width * _FLOAT, _MOST_COPIED)
+    return term(
+        "logits",
+        rows * width * setup.element + copied,
+        "r × V × w + C",
+        (
+            library_symbol("r", rows, "rows of logits: the drafted tokens of each sequence, and one more"),
+            model_symbol("V", width, "output width: logits per token"),
+            library_symbol("w", setup.element, "bytes per element"),
+            library_symbol("C", copied, "bytes of the copy in fp32, at most 1 GiB at a time"),
+        ),
+        "vLLM 0.33 v1/worker/gpu/spec_decode/rejection_sampler.py, MAX_CHUNK_BYTES",
         certainty="measured",
     )
 
