@@ -1,7 +1,7 @@
 """Another machine in the window: chosen, shown, cut off, connected again, and never taken for this one."""
 
 import pytest
-from fake_nvml_kit import A, B, FakeNvml, card
+from fake_nvml_kit import FAST, A, B, C, FakeNvml, card
 from PySide6.QtCore import Qt
 from tab_kit import faults_of, wait
 
@@ -9,6 +9,7 @@ from planner.gui.monitor.machine_dialog import MachineDialog
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.monitor.settings_dialog import SettingsDialog
 from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.sample import Sample
 from planner.monitor.settings import AlertTargets
 from planner.monitor.supervisor.remote import RemoteAddress
 
@@ -60,6 +61,29 @@ def test_another_machine_is_watched_cut_off_and_connected_again_and_left(
     wait(qtbot, lambda: tab.feed.latest.reading(A, "utilization_fraction").value == 0.5)
     assert tab.toolbar.source.text() == "Live"
     assert tab.feed.latest.inventory.machine == ""
+
+
+def test_an_xid_a_hang_and_a_loss_there_show_in_the_window_within_two_readings(qtbot, make_tab, driver, remote):
+    far, address = remote
+    far.say(card(0, A), card(1, B), card(2, C))
+    driver.say(card(0, A))
+    tab = make_tab(pace=FAST._replace(fast_seconds=0.5, hang_seconds=0.3))
+    tab.controller.watch_machine(address)
+    wait(qtbot, lambda: tab.feed.latest.reading(C, "utilization_fraction").value == 0.5)
+    samples = []
+    tab.feed._live.arrived.connect(lambda updates: samples.extend(one for one in updates if isinstance(one, Sample)))
+    stalled = card(1, B) | {"1.stall.nvmlDeviceGetPowerUsage": 1}
+    lost = card(2, C) | {"2.error.nvmlDeviceGetPowerUsage": 15}
+    far.say(card(0, A), stalled, lost, events=("0 8 31",))
+
+    def shows_all():
+        cards = tab.cards.texts
+        return tab.feed.latest.xids and "no answer" in cards[1] and "lost" in cards[2]
+
+    wait(qtbot, shows_all)
+    # The reading that is being taken when the cards fail is not one of the two.
+    assert len(samples) <= 3
+    wait(qtbot, lambda: any("the driver does not respond for this card" in text for text in tab.faults.texts))
 
 
 def test_the_dialog_takes_a_host_or_an_address_and_says_what_is_wrong_with_others(qtbot, theme):
