@@ -85,3 +85,11 @@ def test_the_installed_binding_has_a_version():
 def test_a_binding_that_is_not_installed_has_no_version(monkeypatch):
     monkeypatch.setattr("planner.monitor.doctor._DISTRIBUTION", "no-such-distribution")
     assert binding_version() is None
+
+
+def test_cards_of_other_drivers_work_without_nvidias():
+    latest = latest_of()
+    latest.note_inventory(Inventory(devices=(Device("AMD-1", "AMD X", 0, driver="amdgpu"),)))
+    checks = {check.subject: check for check in check_setup(latest, PLAIN, {}, None)}
+    assert (checks["Driver"].outcome, checks["Driver"].found) == ("works", "amdgpu")
+    assert current_blocking_fault(latest) is None
