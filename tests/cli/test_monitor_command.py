@@ -17,6 +17,7 @@ from fake_nvml_kit import A, B, card
 from planner.cli import main as cli
 from planner.cli.monitor.terminal import Screen, lines_of
 from planner.monitor.settings import SamplerSettings, Timeouts
+from planner.present.format import THIN
 
 
 def run_monitor(fake_nvml, *words, stop_after=0, told="", **options):
@@ -74,6 +75,15 @@ def test_once_shows_cards_processes_and_what_is_wrong(near, capsys):
     assert "idle" in next(line for line in printed.splitlines() if "00000000:01:00.0" in line)
     assert f"{os.getpid()}" in printed
     assert "· card 1: the driver's name for the card is not valid text (\\xf8)" in printed
+
+
+def test_details_name_what_a_card_reports_beside_its_line(near, capsys):
+    near.say(card(0, A, **{"field__91": 1, "link__0__165": 1, "link__0__164": 25000, "field__3": 2}))
+    assert cli.main(["monitor", "--once", "--details"]) == 0
+    printed = capsys.readouterr().out.replace(THIN, " ")
+    assert "NVLink 0: 25 GB/s each way, no errors" in printed
+    assert "Memory errors: 2 corrected since the driver was loaded" in printed
+    assert "Not reported by this driver: " in printed
 
 
 def test_once_as_json_has_devices_host_and_state(near, capsys):

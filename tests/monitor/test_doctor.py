@@ -90,3 +90,11 @@ def test_a_binding_that_is_not_installed_has_no_version(monkeypatch):
 def test_the_setup_check_of_this_machine_is_no_advice_for_another():
     error = unavailable_error(Fault(FaultKind.UNREACHABLE, 1.0))
     assert "--doctor" not in error.hint
+
+
+def test_cards_of_other_drivers_work_without_nvidias():
+    latest = latest_of()
+    latest.note_inventory(Inventory(devices=(Device("AMD-1", "AMD X", 0, driver="amdgpu"),)))
+    checks = {check.subject: check for check in check_setup(latest, PLAIN, {}, None)}
+    assert (checks["Driver"].outcome, checks["Driver"].found) == ("works", "amdgpu")
+    assert current_blocking_fault(latest) is None

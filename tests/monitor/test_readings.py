@@ -275,3 +275,67 @@ def test_drivers_without_these_counters_report_no_time_slowed_by_heat(fake_nvml)
         latest = fake_nvml.wait_for(lambda latest: latest.reading(A, "fan_fraction").value is not None)
     assert latest.reading(A, "software_thermal_fraction").cause is Cause.MISSING_SYMBOL
     assert latest.reading(A, "hardware_thermal_fraction").value is None
+
+
+def _mig_card(**changes):
+    instance = {
+        "1:0.name": "NVIDIA H100 80GB HBM3 MIG 3g.40gb",
+        "1:0.units": 60,
+        "1:0.compute_slices": 3,
+        "1:0.gpm.1": 80,
+        "1.gi.3": "9:4:4",
+    }
+    return card(1, B, mig=1, mig_devices=7, gpm=1) | INSTANCE | instance | changes
+
+
+def test_an_instance_has_a_profile_and_a_place_and_its_engine_stands_in_for_utilization(fake_nvml):
+    fake_nvml.say(card(0, A), _mig_card(**{"1:3.gpm.1": 80}))
+    with fake_nvml.supervisor():
+        latest = fake_nvml.wait_for(lambda latest: latest.reading(MIG, "graphics_active_fraction").value is not None)
+    (instance,) = (device for device in latest.inventory.devices if device.mig_parent == B)
+    assert (instance.mig_profile, instance.mig_instance) == ("3g.40gb", (3, 0))
+    names = ("multiprocessors", "mig_compute_slices", "mig_first_slice", "mig_memory_slices")
+    assert [instance.fact(name) for name in names] == [60, 3, 4, 4]
+    assert latest.reading(MIG, "utilization_fraction").cause is Cause.MIG
+    assert latest.reading(MIG, "graphics_active_fraction").value == 0.8
+    report = {device["uuid"]: device for device in state_report(latest)["devices"]}
+    assert (report[MIG]["mig_profile"], report[B]["sharing"], report[A]["sharing"]) == ("3g.40gb", "mig", None)
+
+
+def test_where_an_instance_lies_is_told_to_administrators_and_its_size_names_it_otherwise(fake_nvml):
+    changes = {"1:0.name": "NVIDIA H100", "1:0.gpu_slices": 1, "1:0.megabytes": 9856}
+    fake_nvml.say(card(0, A), _mig_card(**changes, **{"1.error.nvmlDeviceGetGpuInstanceById": 4}))
+    with fake_nvml.supervisor():
+        latest = fake_nvml.wait_for(lambda latest: MIG in states_of(latest))
+    (instance,) = (device for device in latest.inventory.devices if device.mig_parent == B)
+    assert instance.mig_profile == "1g.10gb"
+    assert instance.facts["mig_first_slice"].cause is Cause.NO_PERMISSION
+
+
+def test_video_engines_are_told_by_process(fake_nvml):
+    fake_nvml.say({**card(0, A), "0.process.compute": f"{os.getpid()}:4096", "0.usage": f"{os.getpid()}:5:50:20:30:10"})
+    with fake_nvml.supervisor():
+        latest = fake_nvml.wait_for(lambda latest: any(each.encoder_fraction.value for each in latest.processes))
+    (process,) = latest.processes
+    shares = {name: reading.value for name, reading in process.quantities.items()}
+    assert shares == {
+        "memory_bytes": 4096,
+        "sm_fraction": 0.5,
+        "memory_controller_fraction": 0.2,
+        "encoder_fraction": 0.3,
+        "decoder_fraction": 0.1,
+    }
+
+
+def test_cards_without_links_or_a_fabric_have_none(fake_nvml):
+    fake_nvml.say(
+        card(0, A, fabric=0, **{"field__91": 0}),
+        card(1, B, **{"field__91": 2, "error__nvmlDeviceGetGpuFabricInfoV": 13}),
+    )
+    with fake_nvml.supervisor():
+        latest = fake_nvml.wait_for(lambda latest: all(latest.reading(uuid, "pcie_width").value for uuid in (A, B)))
+    names = ("nvlink_active_links", "fabric_state")
+    assert [latest.reading(A, name).cause for name in names] == [Cause.NOT_SUPPORTED] * 2
+    # Links that say nothing of themselves are not active.
+    assert latest.reading(B, "nvlink_active_links").value == 0
+    assert latest.reading(B, "fabric_state").cause is Cause.MISSING_SYMBOL

@@ -31,7 +31,7 @@ def test_without_a_driver_the_tab_says_why_and_shows_the_machine(qtbot, make_tab
     assert "management library (NVML) is missing" in tab.faults.texts[0]
     assert "since" in tab.faults.texts[0]
     assert "--gpus all" in tab.faults.texts[0]
-    assert tab.headline.text == "No NVIDIA driver was found on this machine; the Monitor reads NVIDIA GPUs only."
+    assert tab.headline.text == "No GPU of NVIDIA, AMD, Intel or Apple was found on this machine."
     assert tab.empty_state.isVisible()
     assert "RAM" in tab.machine.text()
     tab.empty_state.doctor.click()

@@ -17,6 +17,7 @@ from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
+from planner.monitor.readings.reading import Cause, missing
 from planner.monitor.readings.sample import Sample
 from planner.units import GIB
 
@@ -124,3 +125,12 @@ def test_any_readings_lead_to_one_verdict_that_its_evidence_supports(window):
     assert verdict.since <= verdict.at
     assert all(one.condition is None or one.condition.holds(one.seen) for one in verdict.evidence)
     assert verdict.kind not in {other.kind for other in verdict.also}
+
+
+def test_what_a_driver_does_not_report_is_named_and_in_mig_mode_the_engine_is_judged():
+    history = a_history(utilization_fraction=None, graphics_active_fraction=0.9)
+    told = {"clock_reasons": missing(Cause.NOT_SUPPORTED), "utilization_fraction": missing(Cause.MIG)}
+    history.note(Sample(151.0, 1e9 + 151, {UUID: told}))
+    verdict = diagnose(history, UUID)
+    assert verdict.unreported == ("clock_reasons",)
+    assert verdict.kind is not VerdictKind.UNKNOWN

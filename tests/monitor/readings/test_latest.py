@@ -6,7 +6,7 @@ from state_kit import DEVICE, A, B, latest_of
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading
-from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.sample import Link, Sample
 
 
 def test_a_reading_stays_valid_until_the_next():
@@ -71,3 +71,13 @@ def test_readings_are_dropped_at_once_when_another_machine_is_cut_off(kind):
     latest.note_inventory(Inventory("580", devices=(DEVICE,), faults=(Fault(kind, 3.0),)))
     assert latest.reading(A, "fan_fraction").cause is Cause.NO_ANSWER
     assert (latest.processes, latest.host, latest.cores) == ((), {}, ())
+
+
+def test_links_stay_until_they_are_read_again_or_their_card_is_gone():
+    latest = latest_of(DEVICE)
+    links = (Link(0, True, 25e9),)
+    latest.note_sample(Sample(2.0, 3.0, {A: {}}, links={A: links}))
+    latest.note_sample(Sample(3.0, 4.0, {A: {}}))
+    assert latest.links == {A: links}
+    latest.note_inventory(Inventory(devices=(Device(A, "a", 0, state="lost"),)))
+    assert latest.links == {}

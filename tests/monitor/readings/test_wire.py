@@ -1,5 +1,8 @@
 """JSON lines of samples and inventories, and errors for invalid lines."""
 
+import json
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +11,7 @@ from reading_kit import READINGS
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import BY_NAME
-from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, HostProcess, Link, Sample, SamplingCost, Xid
 from planner.monitor.readings.wire import (
     WIRE_VERSION,
@@ -19,6 +22,7 @@ from planner.monitor.readings.wire import (
     clock_line,
     hello_line,
     inventory_line,
+    parse_message,
     pending_call_line,
     read_line,
     sample_line,
@@ -144,3 +148,15 @@ def test_of_a_greeting_of_another_version_only_its_number_must_be_there():
     for line in (b'{"hello": {}}', b'{"hello": {"wire": "x"}}', b'{"clock": [1, 2]}', b'{"clock": [1, 2, "x"]}'):
         with pytest.raises(BadLineError):
             read_line(line)
+
+
+def test_recordings_of_earlier_versions_lack_the_video_engines_of_processes():
+    process = CardProcess(1, "u", "compute", Reading(1), encoder_fraction=Reading(0.5))
+    line = json.loads(sample_line(Sample(0.0, 0.0, processes=(process,))))
+    for name in ("encoder_fraction", "decoder_fraction"):
+        del line["sample"]["processes"][0][name]
+    (found,) = parse_message(line).processes
+    assert found == replace(process, encoder_fraction=missing(Cause.NOT_YET))
+    del line["sample"]["processes"][0]["sm_fraction"]
+    with pytest.raises(BadLineError, match="sm_fraction"):
+        parse_message(line)

@@ -22,6 +22,19 @@ def test_cards_are_not_forgotten_with_their_sampler():
     assert merge_inventories(other, before, 12.0) == before
 
 
+def test_cards_of_other_drivers_are_missed_by_themselves():
+    radeon, arc = Device("AMD-1", "r", 1, driver="amdgpu"), Device("Intel-1", "i", 2, driver="xe")
+    before = Inventory("580", devices=(DEVICE, radeon, arc))
+    # NVIDIA's driver has not been opened again: its card keeps its state, while the system lists all others.
+    merged = merge_inventories(before, Inventory(devices=(arc,)), 9.0)
+    assert {device.uuid: device.state for device in merged.devices} == {
+        A: "running",
+        "AMD-1": "lost",
+        "Intel-1": "running",
+    }
+    assert [(fault.kind, fault.uuid) for fault in merged.faults] == [(FaultKind.LOST, "AMD-1")]
+
+
 def test_instances_and_places_are_not_kept():
     instance = Device("MIG-1", "i", 0, mig_parent=A)
     before = Inventory("580", devices=(DEVICE, instance, Device("pci-0000:01:00.0", "p", 0, state="asleep")))

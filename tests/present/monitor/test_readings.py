@@ -13,6 +13,7 @@ from planner.present.monitor.readings import (
     CARD_COLUMNS,
     bar_text,
     card_rows,
+    card_state,
     driver_line,
     fault_line,
     host_line,
@@ -122,6 +123,20 @@ def test_faults_and_driver_versions_in_one_line():
     assert fault_line(Fault(FaultKind.NO_DRIVER, 0.0), latest) == "the NVIDIA driver is not loaded"
     assert driver_line(latest.inventory) == "driver 580"
     assert driver_line(Latest().inventory) == "no driver"
+    others = (Device("AMD-1", "r", 1, driver="amdgpu, amd-smi"), Device("AMD-2", "s", 2, driver="amdgpu"))
+    assert driver_line(Inventory(devices=others)) == "driver amdgpu, amd-smi"
+    assert driver_line(Inventory("580", cuda_version="13.0", devices=others)) == (
+        "driver 580 · CUDA 13.0 · amdgpu · amd-smi"
+    )
+
+
+def test_in_mig_mode_the_active_time_of_the_engine_stands_in_for_utilization():
+    hidden = {"utilization_fraction": missing(Cause.MIG)}
+    latest = latest_state(**hidden, graphics_active_fraction=Reading(0.4))
+    row = card_rows(latest)[0]
+    assert (row.use, card_state(row)) == (Reading(0.4), "busy")
+    row = card_rows(latest_state(**hidden))[0]
+    assert row.use == missing(Cause.MIG)
 
 
 def test_setup_checks_have_a_sign_and_their_advice():
