@@ -10,11 +10,12 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from concurrent.futures import wait as futures_wait
 from email.message import Message
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import IO, Final, NamedTuple, TypeVar, cast
+from typing import IO, Final, NamedTuple, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
@@ -23,17 +24,21 @@ from planner.errors import NetworkError, SpecError
 
 _Answer = TypeVar("_Answer")
 
+_LOOK_SECONDS: Final = 0.05
 ANSWER_SECONDS: Final = 4.0
 """Longest wait for an answer; two hosts that never answer take less than ten seconds together."""
 
 
-def answer_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
+def answer_within(
+    seconds: float, ask: Callable[[], _Answer], stop: Callable[[], bool] | None = None
+) -> _Answer:
     """Return the result of `ask`, which waits for another machine.
 
     The limit of a socket holds for each address of a host anew, and for the search of its name not at all.
 
     Raises:
         TimeoutError: If there is no answer after `seconds`.
+        InterruptedError: If `stop` says before that the answer is no longer wanted.
     """
     answer: Future[_Answer] = Future()
 
@@ -44,7 +49,12 @@ def answer_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
             answer.set_exception(error)
 
     Thread(target=wait, name="network", daemon=True).start()
-    return answer.result(seconds)
+    deadline = time.monotonic() + seconds
+    while stop is not None and not answer.done() and time.monotonic() < deadline:
+        if stop():
+            raise InterruptedError("was no longer wanted")
+        futures_wait((answer,), min(_LOOK_SECONDS, deadline - time.monotonic()))
+    return answer.result(max(deadline - time.monotonic(), 0.0))
 
 
 _SELF_SIGNED: Final = "has a certificate that no known authority signed; give the file of its authority, if it is yours"
@@ -159,39 +169,38 @@ class HttpClient:
         raise NetworkError(f"{_host(asked)} redirects too often", "Check the address.")
 
     def _send_once(self, url: str, form: bytes | None, deadline: float) -> HttpReply:
+        seconds = max(deadline - time.monotonic(), 0.0)
         try:
-            request = Request(url, form, self._headers)
-            ask = partial(self._opener.open, request, timeout=self._answer_seconds)
-            try:
-                response = answer_within(self._answer_seconds, ask)
-            except HTTPError as error:
-                response = error
-            with response:
-                content = self._content(cast("http.client.HTTPResponse", response), url, deadline)
-                return HttpReply(response.status, content, response.headers)
+            return answer_within(seconds, partial(self._exchange, url, form), self._stop)
+        except InterruptedError as error:
+            raise NetworkError(f"the request to {_host(url)} was cancelled") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NetworkError(f"{_host(url)} {connection_failure(error)}", _CHECK_ADDRESS) from error
 
-    def _content(self, response: http.client.HTTPResponse, url: str, deadline: float) -> bytes:
+    def _exchange(self, url: str, form: bytes | None) -> HttpReply:
+        request = Request(url, form, self._headers)
+        try:
+            response = self._opener.open(request, timeout=self._answer_seconds)
+        except HTTPError as error:
+            response = error
+        with response:
+            return HttpReply(response.status, self._content(response, url), response.headers)
+
+    def _content(self, response: http.client.HTTPResponse, url: str) -> bytes:
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise NetworkError(f"{_host(url)} sent a compressed response that was not requested", _CHECK_ADDRESS)
         stated, pieces, size = response.headers.get("Content-Length", ""), [], 0
-        while piece := response.read1(_PIECE_BYTES):
+        while not self._stop() and (piece := response.read1(_PIECE_BYTES)):
             pieces.append(piece)
             size += len(piece)
-            if self._stop():
-                raise NetworkError(f"the request to {_host(url)} was cancelled")
             if size > self._most_bytes:
                 raise NetworkError(
                     f"{_host(url)} sends more than {self._most_bytes:,} bytes", "Ask for fewer cards or hosts."
                 )
-            if time.monotonic() > deadline:
-                raise NetworkError(
-                    f"{_host(url)} took longer than {self._total_seconds:.0f} seconds", "Ask for less, or try later."
-                )
         if stated.isdigit() and size < int(stated):
             raise NetworkError(
-                f"{_host(url)} ended its response {int(stated) - size:,} bytes early", "Try again; check what is between."
+                f"{_host(url)} ended its response {int(stated) - size:,} bytes early",
+                "Try again; a proxy between may cut long answers.",
             )
         return b"".join(pieces)
 
