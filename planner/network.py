@@ -29,9 +29,7 @@ ANSWER_SECONDS: Final = 4.0
 """Longest wait for an answer; two hosts that never answer take less than ten seconds together."""
 
 
-def answer_within(
-    seconds: float, ask: Callable[[], _Answer], stop: Callable[[], bool] | None = None
-) -> _Answer:
+def answer_within(seconds: float, ask: Callable[[], _Answer], stop: Callable[[], bool] | None = None) -> _Answer:
     """Return the result of `ask`, which waits for another machine.
 
     The limit of a socket holds for each address of a host anew, and for the search of its name not at all.

@@ -102,9 +102,7 @@ def _connection(url: str, arguments: argparse.Namespace) -> FleetConnection:
     )
 
 
-def _print_fleet(
-    fleet: Fleet, rows: tuple[FleetRow, ...], prices: FleetPrices, arguments: argparse.Namespace
-) -> None:
+def _print_fleet(fleet: Fleet, rows: tuple[FleetRow, ...], prices: FleetPrices, arguments: argparse.Namespace) -> None:
     width, costs = terminal_width(), prices.costs(fleet, arguments.tariff)
     print(wrap_paragraph(fleet_headline(fleet, costs), width))
     if energy := energy_line(costs):
@@ -118,8 +116,8 @@ def _print_fleet(
         print(f"\n{wrap_paragraph(server_line(cost), width)}", end="")
     if fleet.servers:
         print()
-    hints = dict.fromkeys(hint for row in rows for hint in missing_evidence(row.card))
-    for note in (*fleet.notes, *hints):
+    hints = dict.fromkeys(missing_evidence(row.card) for row in rows)
+    for note in filter(None, (*fleet.notes, *hints)):
         print(wrap_paragraph(note, width, "note: "), file=sys.stderr)
 
 

@@ -161,5 +161,7 @@ def _error(envelope: Mapping[str, Any], reply: HttpReply, host: str) -> PlannerE
 
 def _warnings(envelope: Mapping[str, Any]) -> tuple[str, ...]:
     warnings = envelope.get("warnings") or ()
-    partial = ("the answer is partial: a part of the data was not reached",) if envelope.get("isPartial") is True else ()
+    partial = (
+        ("the answer is partial: a part of the data was not reached",) if envelope.get("isPartial") is True else ()
+    )
     return (*partial, *(str(one)[:_SHOWN] for one in (warnings if isinstance(warnings, list) else ())))

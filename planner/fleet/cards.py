@@ -282,7 +282,9 @@ def _fleet_card(key: str, several: list[_Gathered], at: float) -> FleetCard:
     first = several[0]
     values: dict[str, Reading] = {}
     for one in reversed(several):
-        values |= {ours: reading for ours, reading in one.values.items() if reading.value is not None or ours not in values}
+        values |= {
+            ours: reading for ours, reading in one.values.items() if reading.value is not None or ours not in values
+        }
         if one.bits is not None:
             values["clock_reasons"] = Reading(float(one.bits))
     facts = {name: reading for name, reading in values.items() if name not in _READINGS}
@@ -336,20 +338,26 @@ def _selector(card: _Gathered) -> dict[str, str]:
     return {name: card.labels[name] for name in wanted if card.labels.get(name)}
 
 
-def missing_evidence(card: FleetCard) -> tuple[str, ...]:
-    """Return what the exporter could report for the diagnosis and does not, each with what to add to its settings.
+def missing_evidence(card: FleetCard) -> str:
+    """Return what the exporter could report for the diagnosis and does not, and how to add it; empty without any.
 
     The diagnosis tells more from reasons of lowered clocks, the power limit and how active the units are.
     """
     exporter = EXPORTER_BY_KEY[card.exporter]
     told = {*card.readings, *card.device.facts}
-    hints: dict[str, str] = {}
-    for metric in exporter.metrics:
-        if metric.off and metric.ours not in told and metric.ours in _EVIDENCE and metric.ours not in hints:
-            kind = "counter" if metric.use in ("rate", "total") else "gauge"
-            how = exporter.add.format(name=metric.name, kind=kind)
-            hints[metric.ours] = f"{BY_NAME[metric.ours].title}: not exported here; {how}."
-    return tuple(hints.values())
+    wanted = {
+        metric.ours: metric.name
+        for metric in reversed(exporter.metrics)
+        if metric.off and metric.ours in _EVIDENCE and metric.ours not in told
+    }
+    if not wanted:
+        return ""
+    listed = ", ".join(f"{_in_sentence(BY_NAME[ours].title)} ({name})" for ours, name in reversed(wanted.items()))
+    return f"Not exported here, though the diagnosis needs it: {listed}. To export it, {exporter.add}."
+
+
+def _in_sentence(title: str) -> str:
+    return title if title[1:2].isupper() else f"{title[:1].lower()}{title[1:]}"
 
 
 _EVIDENCE: Final = frozenset(

@@ -7,7 +7,7 @@ import importlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -15,9 +15,11 @@ from pydantic import Field
 from planner.base import Spec
 from planner.errors import MissingPackageError, SpecError
 from planner.installation import package_command
-from planner.network import HttpClient
 from planner.storage import UnreadableFileError, read_regular
 from planner.units import MIB
+
+if TYPE_CHECKING:
+    from planner.network import HttpClient
 
 SignIn = Literal["none", "basic", "bearer"]
 SECRET_VARIABLE: Final = "GPU_PLANNER_FLEET_SECRET"
@@ -76,13 +78,17 @@ class FleetConnection(Spec):
         pair = b64encode(f"{self.user}:{secret}".encode()).decode()
         return {**headers, "Authorization": f"Basic {pair}"}
 
-    def client(self, environment: Mapping[str, str], stop: Callable[[], bool] = lambda: False) -> HttpClient:
+    def client(self, environment: Mapping[str, str], stop: Callable[[], bool] = lambda: False) -> "HttpClient":
         """Return a client that signs in; `stop` says whether the request was cancelled.
 
         Raises:
             SpecError: If the address, the secret or the file of the authority is wrong.
             MissingPackageError: If the secret is in the keyring and the package keyring is not installed.
         """
+        from planner.network import (
+            HttpClient,
+        )  # settings keep connections, and the start of the window needs no network
+
         parts = urlsplit(self.url)
         if "@" in parts.netloc:
             raise SpecError("url", "an address must not hold a password", "Name the user and where the secret is.")

@@ -125,7 +125,7 @@ _DCGM: Final = Exporter(
     index="gpu",
     name="modelName",
     mig=("GPU_I_ID", "GPU_I_PROFILE"),
-    add="add a line “{name}, {kind}, …” to the CSV file of dcgm-exporter's option -f",
+    add="add a line such as “DCGM_FI_PROF_SM_ACTIVE, gauge, SMs active” to the CSV file of dcgm-exporter's option -f",
 )
 
 
@@ -226,7 +226,6 @@ _AMD: Final = Exporter(
     name="card_model",
     bus="pcie_bus_id",
     prefixed=True,
-    add="add {name} to `Fields` of the exporter's configuration",
 )
 
 _INTEL: Final = Exporter(

@@ -250,7 +250,9 @@ class FleetWatch:
             self._rings = {owner: ring for owner, ring in self._rings.items() if owner[0] not in gone}
 
     def _state(self, poll: Poll, notes: tuple[str, ...]) -> Fleet:
-        order = {device.uuid: place for place, device in enumerate(sort_devices(c.device for c in self._cards.values()))}
+        order = {
+            device.uuid: place for place, device in enumerate(sort_devices(c.device for c in self._cards.values()))
+        }
         cards = sorted(self._cards.values(), key=lambda card: (_natural(card.host), order[card.key]))
         servers = read_servers(poll.gauges, poll.growth, poll.growth_seconds)
         verdicts = dict(self._verdicts)

@@ -37,7 +37,7 @@ def card_history(
             name = series.labels.get("__name__") or series.labels.get(NAME_LABEL, "")
             for at, value in series.values:
                 rounds.setdefault(at, ([], []))[place].append((name, series.labels, value))
-    history = History(seconds + 2 * step)
+    history = History(seconds + 2 * step, step)
     history.note(Inventory(devices=(card.device,)))
     at = (end - seconds) // step * step
     while at <= end:

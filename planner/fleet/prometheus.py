@@ -90,7 +90,9 @@ NAME_LABEL: Final = "gpu_planner_metric"
 """Label that keeps the name of a metric, which functions of Prometheus drop."""
 
 
-def function_of_each(function: str, names: Sequence[str], seconds: int = 0, labels: Mapping[str, str] | None = None) -> str:
+def function_of_each(
+    function: str, names: Sequence[str], seconds: int = 0, labels: Mapping[str, str] | None = None
+) -> str:
     """Return a query of a function of each metric, joined: series of several would be the same without their names."""
     chosen = ",".join(f"{name}={_quoted(value)}" for name, value in (labels or {}).items())
     window = f"[{seconds}s]" if seconds else ""

@@ -10,9 +10,7 @@ from planner.serving_runs.scrape import run_of_scrape
 
 _ENDINGS: Final = ("", "_bucket", "_sum", "_count")
 _OF_ENGINES: Final = frozenset(f"{metric.name}{ending}" for metric in METRICS for ending in _ENDINGS)
-_NOW: Final = {
-    metric.name: metric.field for metric in METRICS if metric.field in ("running", "waiting", "cache_usage")
-}
+_NOW: Final = {metric.name: metric.field for metric in METRICS if metric.field in ("running", "waiting", "cache_usage")}
 
 
 class FleetServer(NamedTuple):
@@ -45,8 +43,7 @@ def read_servers(
             pod = sample.labels.get("exported_pod") or sample.labels.get("pod", "")
             by_server.setdefault((sample.labels.get("instance", ""), pod), []).append(sample)
     found = (
-        _server(instance, pod, tuple(samples), growth_seconds)
-        for (instance, pod), samples in sorted(by_server.items())
+        _server(instance, pod, tuple(samples), growth_seconds) for (instance, pod), samples in sorted(by_server.items())
     )
     return tuple(server for server in found if server is not None)
 

@@ -119,7 +119,9 @@ class PrometheusSource:
             self._found = self._discover()
         self._polls += 1
         found = self._found
+        asked = self._clock()
         values = self.server.query(names_selector(found.values))
+        answered = self._clock()
         window = rate_seconds(found.scrape_seconds)
         rates = self.server.query(function_of_each("rate", found.rates, window)) if found.rates else Answer(())
         seen = self.server.query(function_of_each("timestamp", found.alive))
@@ -140,7 +142,7 @@ class PrometheusSource:
             _metric_samples(gauges.series),
             _metric_samples(growth.series),
             float(SERVING_SECONDS),
-            (*self._notes(at, found), *dict.fromkeys((*values.warnings, *rates.warnings, *seen.warnings))),
+            (*_notes(at, asked, answered, found), *dict.fromkeys((*values.warnings, *rates.warnings, *seen.warnings))),
         )
 
     def _discover(self) -> _Found:
@@ -182,16 +184,6 @@ class PrometheusSource:
                 host = host_of_address(one.labels.get("instance", ""))
                 hosts.setdefault(host, {})[name] = checked_reading(HOST_BY_NAME[name], one.values[-1][1])
         return hosts
-
-    def _notes(self, at: float, found: _Found) -> list[str]:
-        notes = []
-        skew = at - self._clock()
-        if abs(skew) > _SKEW_SECONDS:
-            side = "ahead of" if skew > 0 else "behind"
-            notes.append(f"The server's clock is {abs(skew):,.0f} s {side} this machine's; its times are used.")
-        if found.scrape_seconds >= 2 * _USUAL_SCRAPE_SECONDS + 1:
-            notes.append(f"Cards are scraped every {found.scrape_seconds:.0f} s; what is shorter does not show.")
-        return notes
 
 
 class ScrapeSource:
@@ -250,6 +242,18 @@ class ScrapeSource:
         return rates
 
 
+def _notes(at: float, asked: float, answered: float, found: _Found) -> list[str]:
+    """Return notes on a clock that differs, beyond the time that the answer took, and on rare scrapes."""
+    notes = []
+    ahead, behind = at - answered, asked - at
+    if max(ahead, behind) > _SKEW_SECONDS:
+        side = "ahead of" if ahead > 0 else "behind"
+        notes.append(f"The server's clock is {max(ahead, behind):,.0f} s {side} this machine's; its times are used.")
+    if found.scrape_seconds > 2 * _USUAL_SCRAPE_SECONDS:
+        notes.append(f"Cards are scraped every {found.scrape_seconds:.0f} s; what is shorter does not show.")
+    return notes
+
+
 def _reader(
     connection: FleetConnection, environment: Mapping[str, str], stop: Callable[[], bool]
 ) -> Callable[[], list[LabelledValue]]:
@@ -265,9 +269,7 @@ def _scrape(connection: FleetConnection, read: Callable[[], bytes]) -> list[Labe
     except UnreadableFileError as error:
         raise PlannerError(f"{connection.address} {error.reason}", error.hint) from error
     instance = {"instance": connection.address}
-    return [
-        (sample.name, {**instance, **_renamed(sample.labels), **instance}, sample.value) for sample in samples
-    ]
+    return [(sample.name, {**instance, **_renamed(sample.labels), **instance}, sample.value) for sample in samples]
 
 
 def _renamed(labels: Mapping[str, str]) -> Mapping[str, str]:

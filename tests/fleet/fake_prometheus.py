@@ -93,9 +93,7 @@ class FakePrometheus:
                 for labels, value in self.evaluate(form["query"].removesuffix("[600s]"))
             ]
             return _page({"status": "success", "data": {"resultType": "matrix", "result": series}, **self.extra})
-        series = [
-            {"metric": labels, "value": [self.now, str(value)]} for labels, value in self.evaluate(form["query"])
-        ]
+        series = [{"metric": labels, "value": [self.now, str(value)]} for labels, value in self.evaluate(form["query"])]
         return _page({"status": "success", "data": {"resultType": "vector", "result": series}, **self.extra})
 
     def evaluate(self, query: str) -> Iterator[tuple[Mapping[str, str], float]]:
@@ -138,7 +136,9 @@ def _page(value: object, status: int = 200) -> Page:
     return status, {"Content-Type": "application/json"}, json.dumps(value).encode()
 
 
-def dcgm_fleet(cards: int, per_host: int = 8, use: Callable[[int], float] = lambda place: place % 101) -> list[LabelledValue]:
+def dcgm_fleet(
+    cards: int, per_host: int = 8, use: Callable[[int], float] = lambda place: place % 101
+) -> list[LabelledValue]:
     """Return the samples of `cards` H100, as dcgm-exporter writes them; `use` is the utilization of each in percent."""
     samples: list[LabelledValue] = []
     for place in range(cards):

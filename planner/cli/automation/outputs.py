@@ -329,7 +329,7 @@ class FleetCardOutput(Output):
     readings: Mapping[str, float | None]
     facts: Mapping[str, float | None]
     diagnosis: DiagnosisOutput | None
-    not_exported: tuple[str, ...]
+    not_exported: str
     rent_usd_per_hour: float | None
 
 

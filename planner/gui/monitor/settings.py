@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import Field
 
 from planner.base import Spec
+from planner.fleet.connection import FleetConnection
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, AlertRules
 from planner.present import format as fmt
 
@@ -79,6 +80,7 @@ class MonitorSettings(Spec):
     unfinished: tuple[UnfinishedRecording, ...] = Field(default=(), description="recordings in progress, of any window")
     alerts: AlertRules = AlertRules()
     plots: PlotSettings = PlotSettings()
+    fleet: FleetConnection | None = Field(default=None, description="the fleet that was shown last, without its secret")
 
     @property
     def interrupted_recordings(self) -> tuple[Path, ...]:

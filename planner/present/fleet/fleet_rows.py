@@ -69,7 +69,7 @@ class FleetRow:
         if self.card.is_silent:
             when = datetime.fromtimestamp(self.card.seen_seconds).astimezone()
             return f"Not read since {when:%Y-%m-%d %H:%M:%S}: the exporter, the machine or the card is down."
-        parts = ["" if self.verdict is None else verdict_sentence(self.verdict), *missing_evidence(self.card)]
+        parts = ["" if self.verdict is None else verdict_sentence(self.verdict), missing_evidence(self.card)]
         return "\n".join(filter(None, parts))
 
     @property
@@ -136,7 +136,9 @@ def _reading(key: str, title: str, name: str, unit: str, about: str, per_unit: f
 
 FLEET_COLUMNS: Final[tuple[Column[FleetRow], ...]] = (
     text_column("host", "Host", lambda row: row.card.host, width=14, about="Name of the machine, as its exporter says"),
-    text_column("number", "Card", lambda row: card_number(row.card), width=5, about="Number of the card in its machine"),
+    text_column(
+        "number", "Card", lambda row: card_number(row.card), width=5, about="Number of the card in its machine"
+    ),
     text_column("name", "Name", lambda row: short_card_name(row.card.device), width=18, about="Name of the card"),
     number_column(
         "use",
