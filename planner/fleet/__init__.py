@@ -1,1 +1,1 @@
-"""Fleets: the cards of many machines, read from a Prometheus or from exporters, as readings with our names and units."""
+"""Fleets: the cards of many machines, from a Prometheus or from exporters, with our names and units."""

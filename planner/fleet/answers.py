@@ -39,7 +39,7 @@ _LIMITS: Final = (
 )
 
 
-class Series(NamedTuple):
+class AnswerSeries(NamedTuple):
     """One series of an answer: its labels and its values, each with its time in seconds since 1970."""
 
     labels: Mapping[str, str]
@@ -49,7 +49,7 @@ class Series(NamedTuple):
 class Answer(NamedTuple):
     """An answer: its series, and warnings, such as that a part of the data is missing."""
 
-    series: tuple[Series, ...]
+    series: tuple[AnswerSeries, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -102,7 +102,7 @@ class _SeriesReader:
     def __init__(self, text: str, index: int, host: str) -> None:
         self._text, self.index, self._host = text, index, host
 
-    def __iter__(self) -> Iterator[Series]:
+    def __iter__(self) -> Iterator[AnswerSeries]:
         text, count = self._text, 0
         while True:
             while text[self.index : self.index + 1] in _BETWEEN and self.index < len(text):
@@ -113,7 +113,7 @@ class _SeriesReader:
                 one, self.index = _DECODER.raw_decode(text, self.index)
                 labels = one["metric"]
                 pairs = one["values"] if "values" in one else (one["value"],)
-                yield Series(labels, tuple([(at, float(value)) for at, value in pairs]))
+                yield AnswerSeries(labels, tuple([(at, float(value)) for at, value in pairs]))
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 what = "ends" if self.index >= len(text) or isinstance(error, json.JSONDecodeError) else "has a fault"
                 message = f"the answer of {self._host} {what} in series {count + 1:,}"

@@ -32,7 +32,7 @@ _EXPORTERS_OWN_POD: Final = "exporter"
 
 
 class Work(NamedTuple):
-    """What runs on a card, as its exporter says: the pod with its namespace and container, or the job of Slurm."""
+    """The work on a card, as its exporter says: the pod with its namespace and container, or the job of Slurm."""
 
     pod: str = ""
     namespace: str = ""
@@ -112,7 +112,7 @@ class FleetCard:
 
 
 class CardReport(NamedTuple):
-    """What a round of samples says: the cards by key, and notes on what was merged or could not be read."""
+    """The cards in a round of samples by key, and notes on what was merged or could not be read."""
 
     cards: dict[str, FleetCard]
     notes: tuple[str, ...]
@@ -120,7 +120,7 @@ class CardReport(NamedTuple):
 
 @dataclass(slots=True)
 class _Gathered:
-    """Readings of one card as they come in; `ranks` say which metric each is from, since the first in the table wins."""
+    """Readings of one card as they come in; `ranks` say which metric each is from: the first in the table wins."""
 
     exporter: Exporter
     labels: Mapping[str, str]
@@ -171,7 +171,7 @@ def _card_of(
     mig = labels.get(exporter.mig[0], "") if exporter.mig else ""
     instance = labels.get("instance", "")
     work = labels.get("exported_pod") or labels.get("pod", "")
-    key = (exporter.key, labels.get(exporter.uuid, labels.get(exporter.index, "")), mig, f"{instance}\0{work}")
+    key = (exporter.key, labels.get(exporter.uuid, labels.get(exporter.number, "")), mig, f"{instance}\0{work}")
     card = gathered.get(key)
     if card is None:
         instance_id = (labels.get(exporter.uuid, ""), mig, labels.get(exporter.mig[-1], "")) if mig else None
@@ -228,7 +228,7 @@ def card_key(exporter: Exporter, labels: Mapping[str, str]) -> str:
     """Return the key of the card of a series: its UUID, else its address and number; of a MIG instance with its id."""
     uuid = labels.get(exporter.uuid, "").removeprefix("GPU-").lower()
     if _NO_UUID.fullmatch(uuid):
-        number = labels.get(exporter.index) or labels.get(exporter.bus) or uuid
+        number = labels.get(exporter.number) or labels.get(exporter.bus) or uuid
         uuid = f"{labels.get('instance') or _named_host(labels)}/{number}"
     mig = labels.get(exporter.mig[0]) if exporter.mig else None
     return f"{uuid}/{mig}" if mig else uuid
@@ -315,7 +315,7 @@ def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) ->
 
     exporter, mig = several[0].exporter, several[0].mig
     name = next((text for one in several if (text := label(one.exporter.name))), f"unknown card ({exporter.title})")
-    number, _, part = label(exporter.index).partition(":")
+    number, _, part = label(exporter.number).partition(":")
     parent = label("mig_parent").removeprefix("GPU-").lower() or None
     if mig is not None:
         parent, part = key.rpartition("/")[0], mig[1]
@@ -334,7 +334,7 @@ def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) ->
 
 def _selector(card: _Gathered) -> dict[str, str]:
     """Return the labels that select the series of a card in its Prometheus."""
-    wanted = (card.exporter.uuid, card.exporter.index, "instance", *card.exporter.mig[:1])
+    wanted = (card.exporter.uuid, card.exporter.number, "instance", *card.exporter.mig[:1])
     return {name: card.labels[name] for name in wanted if card.labels.get(name)}
 
 

@@ -1,4 +1,4 @@
-"""How to reach a fleet: the address of a Prometheus or of exporters, how to sign in, and where the secret is.
+"""Connections to a fleet: the address of a Prometheus or of exporters, how to sign in, and where the secret is.
 
 Secrets are read when they are needed, from the environment, a file or the keyring; a connection never holds one.
 """
@@ -7,7 +7,7 @@ import importlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -124,7 +124,7 @@ def keep_in_keyring(url: str, secret: str) -> None:
     _keyring().set_password(KEYRING_SERVICE, url, secret)
 
 
-def _keyring():  # type: ignore[no-untyped-def]  # noqa: ANN202  # a module that may be missing
+def _keyring() -> Any:  # noqa: ANN401  # a module that may be missing
     try:
         return importlib.import_module("keyring")
     except ImportError as error:

@@ -14,7 +14,7 @@ from planner.monitor.exposition.names import CARD_SERIES, INFO, XIDS
 from planner.units import MIB
 
 MetricUse = Literal["value", "total", "rate", "bit", "xid", "info"]
-"""How a metric states a quantity: by its value, by its value as a counter, by its rate, as one bit, or in its labels."""
+"""How a metric states a quantity: by its value, that of a counter, its rate, one bit, or in its labels."""
 
 _SCALES: Final[Mapping[str, float]] = {
     "": 1.0,
@@ -64,7 +64,7 @@ class Exporter(NamedTuple):
     metrics: tuple[FleetMetric, ...]
     alive: tuple[str, ...]
     uuid: str = "uuid"
-    index: str = "index"
+    number: str = "index"
     name: str = "name"
     bus: str = "pci_bus_id"
     mig: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ _DCGM: Final = Exporter(
     ),
     ("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"),
     uuid="UUID",
-    index="gpu",
+    number="gpu",
     name="modelName",
     mig=("GPU_I_ID", "GPU_I_PROFILE"),
     add="add a line such as “DCGM_FI_PROF_SM_ACTIVE, gauge, SMs active” to the CSV file of dcgm-exporter's option -f",
@@ -222,7 +222,7 @@ _AMD: Final = Exporter(
     ),
     ("gpu_used_vram", "gpu_gfx_activity", "gpu_package_power"),
     uuid="gpu_uuid",
-    index="gpu_id",
+    number="gpu_id",
     name="card_model",
     bus="pcie_bus_id",
     prefixed=True,
@@ -246,7 +246,7 @@ _INTEL: Final = Exporter(
         FleetMetric("xpum_eu_active_ratio", "sm_active_fraction"),
     ),
     ("xpum_power_watts", "xpum_engine_ratio", "xpum_memory_used_bytes"),
-    index="dev_file",
+    number="dev_file",
     name="dev_name",
     bus="pci_bdf",
     ignored="sub_dev",
@@ -278,7 +278,7 @@ _ALL_SMI: Final = Exporter(
     ),
     ("all_smi_gpu_memory_used_bytes", "all_smi_gpu_utilization"),
     uuid="gpu_uuid",
-    index="gpu_index",
+    number="gpu_index",
     name="gpu",
 )
 
@@ -329,7 +329,7 @@ _OURS: Final = Exporter(
         ),
     ),
     ("gpu_planner_gpu_memory_used_bytes", "gpu_planner_gpu_power_watts"),
-    index="gpu",
+    number="gpu",
 )
 
 EXPORTERS: Final = (_DCGM, _NVIDIA_GPU_EXPORTER, _OURS, _AMD, _INTEL, _ALL_SMI, _NVITOP)

@@ -19,7 +19,7 @@ from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
 
 _KEPT: Final = 64
-"""Readings of each quantity that are kept: a quarter of an hour at the usual interval, and the memory stays the same."""
+"""Readings of each quantity that are kept: a quarter of an hour at the usual interval."""
 _LEAST_WINDOW_SECONDS: Final = 120.0
 _WINDOW_SCRAPES: Final = 8
 _SILENT_SCRAPES: Final = 2.5
@@ -173,9 +173,8 @@ class FleetWatch:
                 rounds.setdefault(at, []).append((series.labels["__name__"], series.labels, value))
         rings, self._rings = self._rings, {}
         for at in sorted(rounds):
-            if at < fleet.at_seconds:
-                for key, card in read_cards(rounds[at]).cards.items():
-                    self._note_card(key, at, card.readings)
+            for key, card in read_cards(rounds[at]).cards.items():
+                self._note_card(key, at, card.readings)
         for (owner, name), ring in rings.items():
             for at, value in zip(ring.times, ring.values, strict=True):
                 self._note(owner, name, at, Reading(value))

@@ -1,4 +1,4 @@
-"""What a fleet costs: its power and energy, what renting its cards would cost, and what idle ones waste a day."""
+"""Costs of a fleet: its power and energy, the rent of its cards, and what idle ones waste a day."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -51,7 +51,7 @@ class FleetCosts(NamedTuple):
 
 
 class ServingCost(NamedTuple):
-    """What a server's tokens cost: the rent of its cards by the tokens that it generated; None where one is unknown."""
+    """Cost of a server's tokens: the rent of its cards by the tokens that it generated; None where one is unknown."""
 
     server: FleetServer
     cards: int

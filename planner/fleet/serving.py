@@ -1,4 +1,4 @@
-"""Inference servers of a fleet: the size of their caches, their tokens per second and latencies, as they measure them."""
+"""Inference servers of a fleet: the size of their caches, tokens per second and latencies, as they measure them."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -42,16 +42,14 @@ def read_servers(
         if sample.name in _OF_ENGINES:
             pod = sample.labels.get("exported_pod") or sample.labels.get("pod", "")
             by_server.setdefault((sample.labels.get("instance", ""), pod), []).append(sample)
-    found = (
+    return tuple(
         _server(instance, pod, tuple(samples), growth_seconds) for (instance, pod), samples in sorted(by_server.items())
     )
-    return tuple(server for server in found if server is not None)
 
 
-def _server(instance: str, pod: str, samples: tuple[MetricSample, ...], seconds: float) -> FleetServer | None:
+def _server(instance: str, pod: str, samples: tuple[MetricSample, ...], seconds: float) -> FleetServer:
     run = run_of_scrape(samples)
-    if run is None:
-        return None
+    assert run is not None  # the names are those of an engine
     if seconds:
         run = run.replaced(notes=())  # that they are since the server's start, which growth is not
     now: dict[str, float] = {}

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final, NamedTuple, Protocol
 
 from planner.errors import PlannerError
-from planner.fleet.answers import Answer, Series, scrape_content
+from planner.fleet.answers import Answer, AnswerSeries, scrape_content
 from planner.fleet.cards import LabelledValue, card_key, host_of_address, rows_of
 from planner.fleet.connection import FleetConnection
 from planner.fleet.exporters import EXPORTERS, HOST_QUERIES, Exporter
@@ -50,7 +50,7 @@ SERVING_SECONDS: Final = 300
 
 
 class Poll(NamedTuple):
-    """What a source said at `at` (seconds since 1970 by its clock).
+    """Answer of a source at `at` (seconds since 1970 by its clock).
 
     `seen` is when a card was last read, by its key; of the others it is `at`. `growth` are the servers' counters over
     `growth_seconds`, `gauges` their values now. `notes` say what is unusual, such as a part that is missing.
@@ -69,7 +69,7 @@ class Poll(NamedTuple):
 
 
 class FleetSource(Protocol):
-    """Where the readings of a fleet come from."""
+    """A source of the readings of a fleet."""
 
     @property
     def title(self) -> str:
@@ -80,7 +80,7 @@ class FleetSource(Protocol):
 
 
 class _Found(NamedTuple):
-    """What a Prometheus has: the metrics by whether they are values or rates, and the scrape interval."""
+    """Contents of a Prometheus: the metrics by whether they are values or rates, and the scrape interval."""
 
     values: tuple[str, ...]
     rates: tuple[str, ...]
@@ -286,7 +286,7 @@ def _attempt(read: Callable[[], list[LabelledValue]]) -> list[LabelledValue] | P
         return error
 
 
-def _labelled(series: Iterable[Series]) -> list[LabelledValue]:
+def _labelled(series: Iterable[AnswerSeries]) -> list[LabelledValue]:
     return [
         (one.labels.get("__name__") or one.labels.get(NAME_LABEL, ""), one.labels, one.values[-1][1])
         for one in series
@@ -294,7 +294,7 @@ def _labelled(series: Iterable[Series]) -> list[LabelledValue]:
     ]
 
 
-def _metric_samples(series: Iterable[Series]) -> list[MetricSample]:
+def _metric_samples(series: Iterable[AnswerSeries]) -> list[MetricSample]:
     return [MetricSample(*sample) for sample in _labelled(series)]
 
 

@@ -45,8 +45,8 @@ from planner.plan.serving.answer import ServingAnswer
 from planner.plan.serving.measured import MeasuredComparison
 from planner.plan.solve import SolveResult
 from planner.plan.warnings import PlanWarning
-from planner.serving_runs.record import ServingRun
 from planner.serving.result import ServingCurve, ServingSimulation
+from planner.serving_runs.record import ServingRun
 from planner.trace.result import TraceResult
 from planner.workload.recipes.recipe import Recipe
 from planner.workload.workload import Workload
@@ -305,7 +305,7 @@ class MonitorOutput(Output):
 
 
 class WorkOutput(Output):
-    """What runs on a card of a fleet, as its exporter says; empty where it does not."""
+    """The work on a card of a fleet, as its exporter says; empty where it does not."""
 
     pod: str
     namespace: str

@@ -92,8 +92,9 @@ _STAGGERED: Final = 512
 class History:
     """Time series of every quantity per card and host, with gaps, events and marks, over the last `seconds`.
 
-    Unknown and implausible readings leave a gap; the first is after `interval_seconds`, later ones tell themselves. Times are monotonic seconds. Memory is bounded at any sampling
-    rate, see `Series`. Not thread-safe: it belongs to one thread.
+    Unknown and implausible readings leave a gap, and so does a long pause: the first two readings are expected
+    `interval_seconds` apart. Times are monotonic seconds. Memory is bounded at any sampling rate, see `Series`. Not
+    thread-safe: it belongs to one thread.
     """
 
     def __init__(self, seconds: float = _DAY_SECONDS, interval_seconds: float = 1.0) -> None:

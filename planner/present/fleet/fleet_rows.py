@@ -233,14 +233,14 @@ def _idle_part(costs: FleetCosts) -> str:
 def energy_line(costs: FleetCosts) -> str:
     """Return power, energy and rent of the fleet as one line, with what they are based on."""
     parts = [
-        f"{costs.power_watts / 1e3:,.1f}{fmt.THIN}kW now ({fmt.plural(costs.power_cards, 'card')} report power)",
+        f"{costs.power_watts / 1e3:,.1f}{fmt.THIN}kW now, reported by {fmt.plural(costs.power_cards, 'card')}",
         f"{costs.kwh_per_day:,.0f}{fmt.THIN}kWh a day at that",
     ]
     if costs.electricity_usd_per_day is not None:
         parts.append(f"{fmt.rounded_money(costs.electricity_usd_per_day)} of electricity")
     if costs.priced:
         dated = f", prices since {costs.price_date}" if costs.price_date else ""
-        of = "" if costs.priced == costs.power_cards else f" for {costs.priced:,} priced cards"
+        of = "" if costs.priced == costs.power_cards else f" for {fmt.plural(costs.priced, 'priced card')}"
         parts.append(f"renting them all: {fmt.rounded_money(costs.rent_usd_per_hour)}/h{of} (median on-demand{dated})")
     return "  ·  ".join(parts) if costs.power_cards or costs.priced else ""
 

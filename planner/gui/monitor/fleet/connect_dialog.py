@@ -61,8 +61,8 @@ class ConnectDialog(QDialog):
         self.problem = make_label(role="bad", wrap=True)
         self.problem.hide()
         about = make_label(
-            "Prometheus, Thanos, Mimir, VictoriaMetrics or a data source of Grafana; or an exporter itself. Certificates "
-            "are always checked, and redirects to other hosts are not followed.",
+            "Prometheus, Thanos, Mimir, VictoriaMetrics or a data source of Grafana; or an exporter itself. "
+            "Certificates are always checked, and redirects to other hosts are not followed.",
             "muted",
             wrap=True,
         )

@@ -45,7 +45,7 @@ _MOST_SERVERS: Final = 4
 
 
 class FleetPage(QWidget):
-    """Shows a fleet; `local_wanted` is emitted by the choice of this machine, `connect_wanted` by that of another fleet.
+    """Shows a fleet; `local_wanted` is emitted by the choice of this machine, `connect_wanted` by another fleet's.
 
     What fails is said above the cards, which stay as they were read last.
     """

@@ -30,7 +30,9 @@ def serving(answer: Answering, context: ssl.SSLContext | None = None) -> Iterato
             self._reply({name: values[0] for name, values in parse_qs(form).items()})
 
         def _reply(self, form: Mapping[str, str]) -> None:
-            status, headers, content = answer(self.path, form, dict(self.headers))
+            status, headers, content = answer(
+                self.path, form, {name.lower(): value for name, value in self.headers.items()}
+            )
             self.send_response(status)
             for name, value in {"Content-Length": str(len(content)), **headers}.items():
                 self.send_header(name, value)
@@ -145,7 +147,7 @@ def dcgm_fleet(
         host, number = divmod(place, per_host)
         labels = {
             "gpu": str(number),
-            "UUID": f"GPU-{place:08x}-0000-0000-0000-000000000000",
+            "UUID": f"GPU-{place + 1:08x}-0000-0000-0000-000000000000",
             "pci_bus_id": f"00000000:{number:02X}:00.0",
             "device": f"nvidia{number}",
             "modelName": "NVIDIA H100 80GB HBM3",
