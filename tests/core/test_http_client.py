@@ -47,7 +47,7 @@ def test_a_redirect_is_followed_on_the_same_host_only():
         assert client().send(f"{url}/old").content == b"/new"
         with pytest.raises(NetworkError, match="redirects too often"):
             client().send(f"{url}/round")
-        with pytest.raises(NetworkError, match="redirects to http://127.0.0.1:9, which is not followed"):
+        with pytest.raises(NetworkError, match=r"redirects to http://127\.0\.0\.1:9, which is not followed"):
             client().send(f"{url}/away")
         with pytest.raises(NetworkError, match="which is not followed"):
             client().send(f"{url}/up")
@@ -111,7 +111,7 @@ def test_a_wrong_file_of_authorities_or_address_is_named(tmp_path):
     for name in ("missing.pem", "empty.pem"):
         with pytest.raises(SpecError, match=f"{name} has no certificates"):
             client(ca=tmp_path / name)
-    with pytest.raises(NetworkError, match="^no address"):
+    with pytest.raises(NetworkError, match=r"^no address"):
         client().send("no address")
 
 

@@ -2,13 +2,18 @@
 
 import json
 import re
+import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
+from time import sleep
 from typing import Any
 from urllib.parse import parse_qs
+from urllib.request import urlopen
 
 from planner.fleet.cards import LabelledValue
 
@@ -189,3 +194,44 @@ def dcgm_values(percent: float, place: int = 0) -> dict[str, float]:
         "DCGM_FI_PROF_PCIE_TX_BYTES": 1e6 * percent,
         "DCGM_FI_PROF_PCIE_RX_BYTES": 2e6 * percent,
     }
+
+
+def exposition(samples: Iterable[LabelledValue]) -> str:
+    """Return samples as an exporter writes them; what Prometheus adds to them is left out."""
+    lines = []
+    for name, labels, value in samples:
+        own = {key.removeprefix("exported_"): text for key, text in labels.items() if key not in ("instance", "job")}
+        pairs = ",".join(f'{key}="{text}"' for key, text in own.items())
+        lines.append(f"{name}{{{pairs}}} {value}\n")
+    return "".join(lines)
+
+
+@contextmanager
+def real_prometheus(
+    program: Path, folder: Path, player: str, targets: Mapping[str, str], scrape_seconds: int
+) -> Iterator[str]:
+    """Run a Prometheus over the pages of a `player`, by path and instance; yield its address when it is ready."""
+    scraped = "".join(
+        f"  - job_name: job{number}\n    metrics_path: {path}\n    static_configs:\n"
+        f"      - targets: ['{player.removeprefix('http://')}']\n        labels: {{instance: '{instance}'}}\n"
+        for number, (path, instance) in enumerate(targets.items())
+    )
+    (folder / "prometheus.yml").write_text(
+        f"global: {{scrape_interval: {scrape_seconds}s}}\nscrape_configs:\n{scraped}"
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    options = (f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}")
+    more = (f"--web.listen-address={address}", "--log.level=error", "--storage.tsdb.retention.time=10d")
+    with subprocess.Popen([program, *options, *more]) as process:
+        try:
+            for _ in range(600):
+                try:
+                    with urlopen(f"http://{address}/-/ready", timeout=5):
+                        break
+                except OSError:
+                    sleep(0.05)
+            yield f"http://{address}"
+        finally:
+            process.kill()

@@ -162,7 +162,7 @@ NVITOP_READINGS: Final = {
 }
 
 OURS: Final = """\
-gpu_planner_gpu_info{gpu="0",uuid="GPU-cccc0000-1",name="NVIDIA L4",pci_bus_id="00000000:03:00.0",driver="550",cuda="12.4",mig_parent=""} 1
+gpu_planner_gpu_info{gpu="0",uuid="GPU-cccc0000-1",name="NVIDIA L4",pci_bus_id="00000000:03:00.0",mig_parent=""} 1
 gpu_planner_gpu_utilization_ratio{gpu="0",uuid="GPU-cccc0000-1"} 0.5
 gpu_planner_gpu_memory_used_bytes{gpu="0",uuid="GPU-cccc0000-1"} 1073741824
 gpu_planner_gpu_sm_clock_hertz{gpu="0",uuid="GPU-cccc0000-1"} 2040000000
@@ -173,7 +173,7 @@ gpu_planner_gpu_clock_reason{gpu="0",uuid="GPU-cccc0000-1",reason="idle"} 0
 gpu_planner_gpu_clock_reason{gpu="0",uuid="GPU-cccc0000-1",reason="software-thermal"} 1
 gpu_planner_gpu_xid_events_total{gpu="0",uuid="GPU-cccc0000-1",xid="31"} 0
 gpu_planner_gpu_xid_events_total{gpu="0",uuid="GPU-cccc0000-1",xid="48"} 2
-gpu_planner_gpu_info{gpu="0:2",uuid="MIG-dddd",name="NVIDIA L4 MIG 1g",pci_bus_id="",driver="550",cuda="12.4",mig_parent="GPU-cccc0000-1"} 1
+gpu_planner_gpu_info{gpu="0:2",uuid="MIG-dddd",name="NVIDIA L4 MIG 1g",pci_bus_id="",mig_parent="GPU-cccc0000-1"} 1
 gpu_planner_gpu_memory_used_bytes{gpu="0:2",uuid="MIG-dddd"} 1048576
 """
 OURS_READINGS: Final = {
