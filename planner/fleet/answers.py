@@ -112,8 +112,11 @@ class _SeriesReader:
             try:
                 one, self.index = _DECODER.raw_decode(text, self.index)
                 labels = one["metric"]
-                pairs = one["values"] if "values" in one else (one["value"],)
-                yield AnswerSeries(labels, tuple([(at, float(value)) for at, value in pairs]))
+                if "values" in one:
+                    yield AnswerSeries(labels, tuple([(at, float(value)) for at, value in one["values"]]))
+                else:
+                    at, value = one["value"]
+                    yield AnswerSeries(labels, ((at, float(value)),))
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 what = "ends" if self.index >= len(text) or isinstance(error, json.JSONDecodeError) else "has a fault"
                 message = f"the answer of {self._host} {what} in series {count + 1:,}"

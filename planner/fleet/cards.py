@@ -21,6 +21,7 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 
+_SeriesKey = tuple[str, str, str, str, str]
 LabelledValue = tuple[str, Mapping[str, str], float]
 """A sample: the metric's name, its labels and its value; of a rate, the value is per second."""
 
@@ -28,6 +29,7 @@ _READINGS: Final = frozenset(metric.name for metric in DEVICE_METRICS)
 _MEMORY_PARTS: Final = ("memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes")
 _NO_UUID: Final = re.compile(r"[0-]*")
 _PREFIX: Final = re.compile(r"[a-z][a-z0-9]*_")
+_MOST_KNOWN: Final = 4_096
 _EXPORTERS_OWN_POD: Final = "exporter"
 
 
@@ -47,16 +49,19 @@ class Work(NamedTuple):
 
 
 class _Row(NamedTuple):
+    """What a metric is of ours. `known` are readings by value: most values come again and again."""
+
     exporter: Exporter
     metric: FleetMetric
     rank: int
+    known: dict[float, Reading]
 
 
 def _rows() -> dict[str, tuple[_Row, ...]]:
     rows: dict[str, tuple[_Row, ...]] = {}
     for exporter in EXPORTERS:
         for metric in exporter.metrics:
-            row = _Row(exporter, metric, sum(map(len, rows.values())))
+            row = _Row(exporter, metric, sum(map(len, rows.values())), {})
             rows[metric.name] = (*rows.get(metric.name, ()), row)
     return rows
 
@@ -141,7 +146,7 @@ def read_cards(samples: Iterable[LabelledValue], rates: Iterable[LabelledValue] 
     Of two series that state the same, such as those of two Prometheus servers, the first counts, and a note says so.
     Values that are not finite and those that mean "not available" are missing, never 0.
     """
-    gathered: dict[tuple[str, str, str, str], _Gathered] = {}
+    gathered: dict[_SeriesKey, _Gathered] = {}
     unreadable = 0
     for is_rate, source in ((False, samples), (True, rates)):
         for name, labels, value in source:
@@ -164,14 +169,12 @@ def read_cards(samples: Iterable[LabelledValue], rates: Iterable[LabelledValue] 
     return _report(_merged(gathered), unreadable, at)
 
 
-def _card_of(
-    gathered: dict[tuple[str, str, str, str], _Gathered], exporter: Exporter, labels: Mapping[str, str]
-) -> _Gathered:
+def _card_of(gathered: dict[_SeriesKey, _Gathered], exporter: Exporter, labels: Mapping[str, str]) -> _Gathered:
     """Return the card of a series; its labels are looked at in full only at the first of them."""
     mig = labels.get(exporter.mig[0], "") if exporter.mig else ""
     instance = labels.get("instance", "")
     work = labels.get("exported_pod") or labels.get("pod", "")
-    key = (exporter.key, labels.get(exporter.uuid, labels.get(exporter.number, "")), mig, f"{instance}\0{work}")
+    key = (exporter.key, labels.get(exporter.uuid, labels.get(exporter.number, "")), mig, instance, work)
     card = gathered.get(key)
     if card is None:
         instance_id = (labels.get(exporter.uuid, ""), mig, labels.get(exporter.mig[-1], "")) if mig else None
@@ -203,7 +206,12 @@ def _note_value(card: _Gathered, row: _Row, value: float) -> None:
         card.is_twice |= before == row.rank
         return
     card.ranks[ours] = row.rank
-    card.values[ours] = _reading(row.metric, value)
+    reading = row.known.get(value)
+    if reading is None:
+        if len(row.known) >= _MOST_KNOWN:
+            row.known.clear()
+        reading = row.known[value] = _reading(row.metric, value)
+    card.values[ours] = reading
 
 
 def _reading(metric: FleetMetric, value: float) -> Reading:
@@ -214,7 +222,7 @@ def _reading(metric: FleetMetric, value: float) -> Reading:
     return checked_reading(BY_NAME[metric.ours], value * metric.scale)
 
 
-def _merged(gathered: Mapping[tuple[str, str, str, str], _Gathered]) -> dict[str, list[_Gathered]]:
+def _merged(gathered: Mapping[_SeriesKey, _Gathered]) -> dict[str, list[_Gathered]]:
     """Return what was gathered by the key of the card: of a real UUID, whoever reports it; else by its address."""
     merged: dict[str, list[_Gathered]] = {}
     for card in gathered.values():

@@ -141,6 +141,9 @@ class FleetWatch:
         for key, card in report.cards.items():
             seen = poll.seen.get(key, poll.at)
             silent = poll.at - seen > _SILENT_SCRAPES * poll.interval_seconds
+            before = None if poll.is_whole else self._cards.get(key)
+            if before is not None:
+                card = replace(before, readings={**before.readings, **card.readings}, xid=card.xid or before.xid)
             self._cards[key] = replace(card, seen_seconds=seen, is_silent=silent)
             if not silent:
                 self._note_card(key, seen, card.readings)

@@ -13,7 +13,7 @@ from planner.errors import PlannerError
 from planner.fleet.answers import Answer, AnswerSeries, scrape_content
 from planner.fleet.cards import LabelledValue, card_key, host_of_address, rows_of
 from planner.fleet.connection import FleetConnection
-from planner.fleet.exporters import EXPORTERS, HOST_QUERIES, Exporter
+from planner.fleet.exporters import EXPORTERS, HOST_QUERIES, Exporter, FleetMetric
 from planner.fleet.prometheus import (
     NAME_LABEL,
     Prometheus,
@@ -21,7 +21,7 @@ from planner.fleet.prometheus import (
     names_selector,
     rate_seconds,
 )
-from planner.monitor.readings.metrics import HOST_BY_NAME, checked_reading
+from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, HOST_BY_NAME, checked_reading
 from planner.monitor.readings.reading import Reading
 from planner.parsing import MetricSample, parse_prometheus
 from planner.serving_runs.metrics import METRICS
@@ -40,6 +40,8 @@ _GROWING_ENGINE: Final = tuple(
 _NODE: Final = "node_memory_MemTotal_bytes"
 _SKEW_SECONDS: Final = 5.0
 _POLLS_PER_DISCOVERY: Final = 40
+_POLLS_PER_WHOLE: Final = 4
+"""Polls of which one reads the quantities that change slowly too, as the local monitor does."""
 _USUAL_SCRAPE_SECONDS: Final = 15.0
 _SCRAPES_SECONDS: Final = 600
 """Time in which the scrapes of one series tell how often it is scraped."""
@@ -62,6 +64,8 @@ class Poll(NamedTuple):
     rates: Sequence[LabelledValue] = ()
     seen: Mapping[str, float] = {}
     hosts: Mapping[str, Mapping[str, Reading]] = {}
+    is_whole: bool = True
+    """Whether every quantity was read; else those that change slowly keep their last reading."""
     gauges: Sequence[MetricSample] = ()
     growth: Sequence[MetricSample] = ()
     growth_seconds: float = 0.0
@@ -83,6 +87,7 @@ class _Found(NamedTuple):
     """Contents of a Prometheus: the metrics by whether they are values or rates, and the scrape interval."""
 
     values: tuple[str, ...]
+    fast: tuple[str, ...]
     rates: tuple[str, ...]
     alive: tuple[str, ...]
     plain_engine: tuple[str, ...]
@@ -117,10 +122,11 @@ class PrometheusSource:
         """
         if self._found is None or self._polls % _POLLS_PER_DISCOVERY == 0:
             self._found = self._discover()
+        is_whole = self._polls % _POLLS_PER_WHOLE == 0
         self._polls += 1
         found = self._found
         asked = self._clock()
-        values = self.server.query(names_selector(found.values))
+        values = self.server.query(names_selector(found.values if is_whole else found.fast))
         answered = self._clock()
         window = rate_seconds(found.scrape_seconds)
         rates = self.server.query(function_of_each("rate", found.rates, window)) if found.rates else Answer(())
@@ -139,6 +145,7 @@ class PrometheusSource:
             _labelled(rates.series),
             _last_seen(_labelled(seen.series)),
             self._hosts(window) if found.has_hosts else {},
+            is_whole,
             _metric_samples(gauges.series),
             _metric_samples(growth.series),
             float(SERVING_SECONDS),
@@ -159,6 +166,7 @@ class PrometheusSource:
             )
         return _Found(
             tuple(name for name, rows in cards.items() if any(row.metric.use != "rate" for row in rows)),
+            tuple(name for name, rows in cards.items() if any(_is_fast(row.metric) for row in rows)),
             tuple(name for name, rows in cards.items() if any(row.metric.use == "rate" for row in rows)),
             alive,
             tuple(name for name in _PLAIN_ENGINE if name in number),
@@ -296,6 +304,15 @@ def _labelled(series: Iterable[AnswerSeries]) -> list[LabelledValue]:
 
 def _metric_samples(series: Iterable[AnswerSeries]) -> list[MetricSample]:
     return [MetricSample(*sample) for sample in _labelled(series)]
+
+
+def _is_fast(metric: FleetMetric) -> bool:
+    """Return whether a metric is read at every poll: what changes fast, the use of MIG instances, and errors."""
+    known = BY_NAME.get(metric.ours)
+    is_followed = metric.ours in ("xid", "graphics_active_fraction") or (
+        known is not None and known.cadence == "fast" and known in DEVICE_METRICS
+    )
+    return is_followed and metric.use != "rate"
 
 
 def _alive_names(number: Mapping[str, float]) -> tuple[str, ...]:

@@ -200,3 +200,12 @@ def test_a_silent_card_has_no_readings_but_its_properties():
 def test_a_prefix_of_the_site_is_known_where_the_exporter_has_one():
     assert [row.metric.ours for row in rows_of("amd_gpu_gfx_activity")] == ["utilization_fraction"]
     assert rows_of("my_DCGM_FI_DEV_GPU_UTIL") == ()
+
+
+def test_readings_that_come_again_are_kept_but_not_without_end(monkeypatch):
+    monkeypatch.setattr("planner.fleet.cards._MOST_KNOWN", 3)
+    labels = dcgm_fleet(1)[0][1]
+    for watts in (*range(9), 2):
+        (card,) = read_cards([("DCGM_FI_DEV_POWER_USAGE", labels, float(watts))]).cards.values()
+        assert card.value("power_watts") == watts
+    assert all(len(row.known) <= 3 for row in rows_of("DCGM_FI_DEV_POWER_USAGE"))

@@ -108,3 +108,17 @@ def test_pods_that_share_a_card_are_said():
     shared = [(name, {**labels, "exported_pod": pod}, value) for pod in "ab" for name, labels, value in samples]
     fleet = FleetWatch(Played(Poll(1.0, 15.0, shared))).poll()
     assert "1 cards are shared by several pods; their readings are those of all together." in fleet.notes
+
+
+def test_what_changes_slowly_keeps_its_last_reading_between_whole_polls():
+    whole, use = dcgm_fleet(2), "DCGM_FI_DEV_GPU_UTIL"
+    parts = [(name, labels, 33.0) for name, labels, _ in whole if name == use]
+    late = [(name, {**labels, "UUID": "GPU-new"}, 1.0) for name, labels, _ in parts[:1]]
+    polls = (Poll(15.0, 15.0, whole), Poll(30.0, 15.0, [*parts, *late], is_whole=False))
+    watch = FleetWatch(Played(*polls))
+    before = watch.poll().cards[0]
+    cards = watch.poll().cards
+    after = next(card for card in cards if card.key == before.key)
+    assert after.value("utilization_fraction") == 0.33
+    assert after.value("power_watts") == before.value("power_watts")
+    assert (after.device, after.seen_seconds, len(cards)) == (before.device, 30.0, 3)

@@ -1,5 +1,6 @@
 """One card of a fleet: its diagnosis, what runs on it, and its past in the plots of the local monitor."""
 
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QPoint, Signal, Slot
@@ -35,7 +36,7 @@ def offer_plans(workspace: Workspace, offers: tuple[PlannableCards, ...], menu: 
     """Set the plan's cards to the only offer, or show a menu of several below `button`."""
     menu.clear()
     for offer in offers:
-        menu.addAction(fmt.count_of(offer.cards, offer.gpu.name), lambda offer=offer: set_plan_cards(workspace, offer))
+        menu.addAction(fmt.count_of(offer.cards, offer.gpu.name), partial(set_plan_cards, workspace, offer))
     if len(offers) == 1:
         set_plan_cards(workspace, offers[0])
     elif offers:
@@ -113,7 +114,7 @@ class CardPanel(QWidget):
                     (
                         row.work and f"work: {row.work}",
                         f"exporter: {card.exporter}",
-                        card.instances and f"scraped at {', '.join(card.instances)}",
+                        f"scraped at {', '.join(card.instances)}" if card.instances else "",
                         "" if rent is None else f"rent {fmt.money(rent)}/h (median on-demand, prices since {since})",
                         card.key,
                     ),

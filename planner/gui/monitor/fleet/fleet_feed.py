@@ -70,6 +70,11 @@ class FleetFeed(QObject):
         return self._open is not None
 
     @property
+    def is_polling(self) -> bool:
+        """Return whether a poll is in progress."""
+        return self._is_polling
+
+    @property
     def has_past(self) -> bool:
         """Return whether the past of cards can be read, as from a Prometheus."""
         return self._watch is not None and isinstance(self._watch.source, PrometheusSource)
@@ -122,7 +127,7 @@ class FleetFeed(QObject):
             self._tasks.run(_READING_PAST, work, self._on_past, self._on_past_error)
 
     def _views(self, is_stopped: Callable[[], bool]) -> Iterator[FleetView]:
-        """Yield the fleet as soon as it was read, and again with its diagnoses; runs in a thread."""
+        """Yield the fleet with its diagnoses, at first also as soon as it was read; runs in a thread."""
         is_first = self._watch is None
         if self._watch is None and self._open is not None:
             self._watch = self._open()
@@ -130,13 +135,14 @@ class FleetFeed(QObject):
         if watch is None:
             return
         self._prices = self._prices or FleetPrices(self._catalog, date.today())
-        yield self._view(watch.poll(), self._prices)
+        fleet = watch.poll()
         if is_first:
+            yield self._view(fleet, self._prices)
             watch.fill_past()
-        if not is_stopped() and watch.fleet is not None:
-            hosts = watch.fleet.host_names
+        if not is_stopped():
             part, self._part = self._part, (self._part + 1) % _DIAGNOSED_PARTS
-            yield self._view(watch.diagnose(hosts if is_first else hosts[part::_DIAGNOSED_PARTS]), self._prices)
+            hosts = fleet.host_names if is_first else fleet.host_names[part::_DIAGNOSED_PARTS]
+            yield self._view(watch.diagnose(hosts), self._prices)
 
     def _view(self, fleet: Fleet, prices: FleetPrices) -> FleetView:
         return FleetView(fleet, fleet_rows(fleet), prices.costs(fleet), prices.serving(fleet), prices)

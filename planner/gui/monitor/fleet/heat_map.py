@@ -1,6 +1,6 @@
 """Heat map of a fleet: a strip of cells for each host, a cell for each card, colored by one quantity."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal, Slot
@@ -16,7 +16,7 @@ _SMALLEST: Final = 9
 _GAP: Final = 2
 _BLOCK_GAP: Final = 14
 _LABEL_LETTERS: Final = 10
-_TONES: Final = {"bad": "bad", "warn": "warn", "ok": "ok", "muted": "hover", "": "hover"}
+_TONES: Final[Mapping[str, str]] = {"bad": "bad", "warn": "warn", "ok": "ok", "muted": "hover", "": "hover"}
 _SEARCHED_OUT: Final = 0.18
 
 
@@ -86,7 +86,9 @@ class HeatMap(QWidget):
         """Return the color of a share from 0 to 1 of the scale."""
         low, high = self._theme.color("hover"), self._theme.color("accent")
         share = min(max(share, 0.0), 1.0)
-        return QColor(*(round(a + (b - a) * share) for a, b in zip(low.getRgb()[:3], high.getRgb()[:3], strict=True)))
+        ends = ((low.red(), high.red()), (low.green(), high.green()), (low.blue(), high.blue()))
+        red, green, blue = (round(least + (most - least) * share) for least, most in ends)
+        return QColor(red, green, blue)
 
     def sizeHint(self) -> QSize:
         """Return the width that is there, and the height of all cells."""
