@@ -34,15 +34,15 @@ INTERVAL_SECONDS = 15.0
 DAY_SECONDS = 86_400
 PAST_STEP_SECONDS = 600
 PAST_METRICS = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_FB_USED")
-SHOWN_HOSTS = 8
-WARM_UP = 20
+WARM_UP = 80
+"""Polls after which all readings that are kept are there: the last 64 of each quantity."""
 
 
 def main() -> None:
     """Print what a fleet of the asked size costs, and exit with 1 if it is more than it may be with `--check`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cards", type=int, default=1_000)
-    parser.add_argument("--polls", type=int, default=60, help="polls in all; memory is compared after the first 20")
+    parser.add_argument("--polls", type=int, default=100, help="polls in all; memory is compared after the first 80")
     parser.add_argument("--prometheus", help="path of a Prometheus with promtool beside it, or debian")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a limit of the manual is passed")
     arguments = parser.parse_args()

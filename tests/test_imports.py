@@ -43,7 +43,7 @@ REACHING = {
     "cost/refresh/download.py",  # prices, when they are refreshed
     "models/readers/hub/model.py",  # a model of the Hub, when it is named
     "models/readers/hub/repository.py",
-    "network.py",  # tells their errors apart
+    "network.py",  # tells their errors apart, and asks the Prometheus or exporter that a person names
     "trace/worker/script/weights.py",  # tells a traced script that it has no network
     "installation.py",  # paths of file: URLs only
 }
