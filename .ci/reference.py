@@ -47,6 +47,7 @@ PACKAGES = {
     "memory": "Memory",
     "performance": "Time",
     "serving": "Services",
+    "fleet": "Fleets",
     "serving_runs": "Measured runs of servers",
     "cost": "Cost",
     "trace": "Traces",

@@ -221,6 +221,17 @@ A custom module is traced in a separate process, which needs torch and takes a w
 >>> planner.facts_of(recording).reserved_bytes  # doctest: +SKIP
 >>> planner.save_recording("net.trace.json.gz", recording)  # doctest: +SKIP
 >>> planner.load_recording("net.trace.json.gz") == recording  # doctest: +SKIP
+
+The cards of many machines, from a Prometheus or from exporters; here from a saved scrape:
+
+>>> used = 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",modelName="NVIDIA L4",Hostname="node1"} 97'
+>>> with tempfile.TemporaryDirectory() as folder:
+...     scrape = pathlib.Path(folder, "node1.prom")
+...     scrape.write_text(used + chr(10)) > 0
+...     fleet = planner.read_fleet([planner.FleetConnection(url=str(scrape))], {})
+...     [(one.host, one.device.name, one.use) for one in fleet.cards]
+True
+[('node1', 'NVIDIA L4', 0.97)]
 """
 
 from importlib import import_module
@@ -301,6 +312,7 @@ __all__ = [
     "DailyArrivals",
     "DailyHours",
     "FixedLength",
+    "FleetConnection",
     "GpuQuery",
     "Inference",
     "LogNormalLength",
@@ -357,6 +369,7 @@ __all__ = [
     "prices_by_card",
     "prices_dir",
     "prices_of",
+    "read_fleet",
     "read_log",
     "read_serving_runs",
     "recommend",
@@ -387,6 +400,7 @@ _HOMES = {
     "DailyArrivals": "planner.serving.traffic",
     "DailyHours": "planner.cost.job",
     "FixedLength": "planner.serving.traffic",
+    "FleetConnection": "planner.fleet.connection",
     "GpuQuery": "planner.hardware.query",
     "Inference": "planner.workload.workload",
     "LogNormalLength": "planner.serving.traffic",
@@ -444,6 +458,7 @@ _HOMES = {
     "prices_of": "planner.plan.prices",
     "read_log": "planner.memory.logs.read",
     "read_serving_runs": "planner.serving_runs.read",
+    "read_fleet": "planner.fleet.fleet",
     "recommend": "planner.plan.recommend.recommend",
     "report_on_plan": "planner.present.report.plan_report",
     "report_on_two_plans": "planner.present.report.comparison_report",

@@ -52,6 +52,7 @@ _GOLDEN = _TESTS / "golden"
 _CORE = (
     "core",
     "cost",
+    "fleet",
     "hardware",
     "launch",
     "memory",

@@ -117,6 +117,9 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(SCRIPT, encoding="utf-8")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2", "n_positions": 4096, "n_layer": 2}', encoding="utf-8")
     (tmp_path / "nvidia-smi.csv").write_text(LOG, encoding="utf-8")
+    truth = ROOT / "tests" / "truth" / "exporters"
+    (scrape,) = truth.glob("*l40s*load.metrics")
+    (tmp_path / "node1.prom").write_bytes(scrape.read_bytes())
     measured = ROOT / "tests" / "corpus" / "serving-results" / "vllm-bench.json"
     (tmp_path / "bench.json").write_bytes(measured.read_bytes())
     samples = (sample(float(at), a={"energy_joules": 360.0 * at, "utilization_fraction": 1.0}) for at in range(5))

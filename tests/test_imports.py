@@ -44,7 +44,7 @@ REACHING = {
     "models/readers/hub/model.py",  # a model of the Hub, when it is named
     "models/readers/hub/repository.py",
     "monitor/exposition/server.py",  # serves readings to Prometheus, when asked
-    "network.py",  # tells their errors apart
+    "network.py",  # tells their errors apart, and asks the Prometheus or exporter that a person names
     "trace/worker/script/weights.py",  # tells a traced script that it has no network
     "installation.py",  # paths of file: URLs only
 }

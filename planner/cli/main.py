@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "completion": CliCommand("planner.cli.automation.completion", "print the completion for bash, zsh or fish"),
     "cost": CliCommand("planner.cli.cost", "estimate how long a job takes, and whether to rent or to buy"),
     "fit": CliCommand("planner.cli.fit", "check whether a model fits a card, and show what uses the memory"),
+    "fleet": CliCommand("planner.cli.fleet", "show the cards of many machines, the worst first, from a Prometheus"),
     "gpus": CliCommand("planner.cli.gpus.command", "search, compare and show accelerators"),
     "launch": CliCommand("planner.cli.launch", "write the files that run a plan with another program"),
     "man": CliCommand("planner.cli.automation.manual_page", "print the manual page"),
@@ -86,6 +87,7 @@ _OTHER_COMMANDS: Final = {
     **dict.fromkeys(("memory", "vram", "estimate", "check"), "fit"),
     **dict.fromkeys(("rent", "buy", "time"), "cost"),
     **dict.fromkeys(("top", "smi", "watch"), "monitor"),
+    **dict.fromkeys(("cluster", "prometheus", "dcgm"), "fleet http://prometheus:9090"),
 }
 """Commands by words that people try first."""
 

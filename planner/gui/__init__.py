@@ -6,6 +6,7 @@ from importlib import import_module
 
 # Only the modules that the first frame needs; the rest is imported where it is first used.
 _CORE = (
+    "planner.fleet.connection",
     "planner.glossary",
     "planner.hardware.power",
     "planner.models.load",

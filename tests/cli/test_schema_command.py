@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import scrapes
 from fake_nvml_kit import A, card
 from recording_kit import CARDS, sample, written
 
@@ -48,6 +49,7 @@ COMMANDS = {
         "fit qlora.yml --gpu rtx-4090",
     ],
     "fit list-presets": ["fit --list-presets"],
+    "fleet": ["fleet cards.prom", "fleet cards.prom server.prom --worst 1 --tariff 0.3"],
     "gpus": ["gpus rtx 40", "gpus h100 --sort price", "gpus --fits plan.json --limit 3", "gpus t4 --price-under 5000"],
     "gpus build": ["gpus --build rtx-5090", "gpus --build dgx-a100-640gb"],
     "gpus here": ["gpus --here"],
@@ -88,6 +90,8 @@ def folder(tmp_path, monkeypatch):
     readings = {"utilization_fraction": 1.0, "clock_reasons": 4.0, "energy_joules": 100.0}
     (tmp_path / "run.gpurec").write_bytes(written([CARDS, *(sample(float(at), a=readings) for at in range(9))]))
     (tmp_path / "smi.csv").write_text(LOG)
+    (tmp_path / "cards.prom").write_text(scrapes.DCGM)
+    (tmp_path / "server.prom").write_text('vllm:num_requests_running{model_name="m"} 1\n')
     measured = Path(__file__).parent.parent / "corpus" / "serving-results" / "vllm-bench.json"
     (tmp_path / "bench.json").write_bytes(measured.read_bytes())
     (tmp_path / "vllm.log").write_text(LOADED)

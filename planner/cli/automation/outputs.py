@@ -48,6 +48,7 @@ from planner.plan.serving.measured import MeasuredComparison
 from planner.plan.solve import SolveResult
 from planner.plan.warnings import PlanWarning
 from planner.serving.result import ServingCurve, ServingSimulation
+from planner.serving_runs.record import ServingRun
 from planner.trace.result import TraceResult
 from planner.workload.recipes.recipe import Recipe
 from planner.workload.workload import Workload
@@ -325,6 +326,78 @@ class MonitorOutput(Output):
     state: StateOutput
 
 
+class WorkOutput(Output):
+    """The work on a card of a fleet, as its exporter says; empty where it does not."""
+
+    pod: str
+    namespace: str
+    container: str
+    job: str
+
+
+class FleetCardOutput(Output):
+    """A card or MIG instance of a fleet; `seen` is when it was last read, times are ISO 8601 in UTC."""
+
+    key: str
+    host: str
+    exporter: str
+    name: str
+    index: int
+    mig_parent: str | None
+    is_silent: bool
+    seen: str
+    xid: int | None
+    work: tuple[WorkOutput, ...]
+    readings: Mapping[str, float | None]
+    facts: Mapping[str, float | None]
+    diagnosis: DiagnosisOutput | None
+    not_exported: str
+    rent_usd_per_hour: float | None
+
+
+class FleetServerOutput(Output):
+    """An inference server of a fleet: what it measured over the last minutes, and what its tokens cost."""
+
+    instance: str
+    pod: str
+    measured: ServingRun
+    running: float | None
+    waiting: float | None
+    cache_usage_fraction: float | None
+    output_tokens_per_s: float | None
+    input_tokens_per_s: float | None
+    cards: int
+    usd_per_hour: float | None
+    usd_per_million_tokens: float | None
+
+
+class FleetCostsOutput(Output):
+    """Power, energy and rent of a fleet, and what its idle cards cost."""
+
+    power_watts: float
+    power_cards: int
+    kwh_per_day: float
+    electricity_usd_per_day: float | None
+    rent_usd_per_hour: float
+    priced: int
+    idle: int
+    idle_usd_per_day: float
+    price_date: str | None
+
+
+class FleetOutput(Output):
+    """The cards of a fleet at one time, the worst first."""
+
+    source: str
+    at: str
+    interval_seconds: float
+    notes: tuple[str, ...]
+    cards: tuple[FleetCardOutput, ...]
+    hosts: Mapping[str, Mapping[str, float | None]]
+    servers: tuple[FleetServerOutput, ...]
+    costs: FleetCostsOutput
+
+
 class CardSummaryOutput(Output):
     """Energy, cost, averages and peaks of a card."""
 
@@ -413,6 +486,7 @@ OUTPUTS: Final[Mapping[str, Described]] = {
     "cost": Described(CostOutput, "the cost of a plan's job"),
     "fit": Described(FitOutput, "the evaluation of a plan"),
     "fit list-presets": Described(tuple[Preset, ...], "the presets, with those fields that they set", is_file=True),
+    "fleet": Described(FleetOutput, "the cards of a fleet"),
     "gpus": Described(tuple[GpuOutput, ...], "a list of cards"),
     "gpus build": Described(BuildOutput, "power and cooling of a build"),
     "gpus here": Described(tuple[DetectedCard, ...], "the cards of this machine"),

@@ -33,6 +33,7 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
         "open",
     ),
     UnboundAction("monitor.demo", "Show a &demo", "Monitor/2", lambda tab: tab.controller.show_demo()),
+    UnboundAction("monitor.fleet", "S&how a fleet…", "Monitor/2", lambda tab: tab.show_fleet(), icon="computer"),
     UnboundAction("monitor.live", "Back to &live", "Monitor/2", lambda tab: tab.feed.go_live(), "Ctrl+Alt+L"),
     UnboundAction(
         "monitor.summary",

@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import Field
 
 from planner.base import Spec
+from planner.fleet.connection import FleetConnection
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, AlertRules, AlertTargets
 from planner.present import format as fmt
 
@@ -81,6 +82,7 @@ class MonitorSettings(Spec):
     alert_targets: AlertTargets = AlertTargets()
     machines: tuple[str, ...] = Field(default=(), description="other machines that were watched, the latest first")
     plots: PlotSettings = PlotSettings()
+    fleet: FleetConnection | None = Field(default=None, description="the fleet that was shown last, without its secret")
 
     @property
     def interrupted_recordings(self) -> tuple[Path, ...]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from time import monotonic, process_time, time
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QCloseEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QStackedWidget, QWidget
 
+from planner.fleet.connection import FleetConnection
 from planner.gui.monitor.card_lines import CardLines
 from planner.gui.monitor.controller import Controller
 from planner.gui.monitor.dialogs import VerdictDialog
@@ -34,6 +35,9 @@ from planner.present.monitor.events import clock_time, fault_views
 from planner.present.monitor.headline import card_line, machine_headline, numbered_card_name
 from planner.present.monitor.readings import CardReadings, card_rows, driver_line, host_line, monitoring_cost_text
 from planner.present.monitor.totals import Totals, card_totals, energy_in_text
+
+if TYPE_CHECKING:
+    from planner.gui.monitor.fleet.fleet_page import FleetPage
 
 _SHARE_INTERVAL_SECONDS: Final = 2.0
 _MINUTE_MS: Final = 60_000
@@ -88,6 +92,7 @@ class MonitorTab(Tab):
         self.more.aboutToShow.connect(self._replace_plots_menu)
         self.processes = Processes(workspace, theme)
         self.process_section = Section(theme, "Processes", self.processes)
+        self.fleet: FleetPage | None = None
         self.is_paused = False
         self._was_released_while_hidden = False
         self._cpu_share = OwnCpuShare()
@@ -114,12 +119,17 @@ class MonitorTab(Tab):
 
     def copy_result(self) -> str:
         """Return the headline, the cards and the faults as text."""
+        if self.fleet is not None and self._pages.currentWidget() is self.fleet:
+            return self.fleet.copy_result()
         heading = (self.toolbar.source.text(), self.machine.text())
         parts = [*heading, self.headline.text, *self.cards.texts, self.cards.totals_text, *self.faults.texts]
         return "\n".join(filter(None, parts))
 
     def focus_search(self) -> None:
-        """Expand the section of processes and focus its search field."""
+        """Expand the section of processes and focus its search field; of a fleet, that of its cards."""
+        if self.fleet is not None and self._pages.currentWidget() is self.fleet:
+            self.fleet.search.setFocus()
+            return
         self.process_section.set_open(True)
         self._on_processes_toggled(True)
         self.processes.search.setFocus()
@@ -127,6 +137,8 @@ class MonitorTab(Tab):
     def shut_down(self) -> None:
         """Stop the recording and disconnect from the driver."""
         self._hidden_timer.stop()
+        if self.fleet is not None:
+            self.fleet.shut_down()
         self.controller.cancel_tasks()
         self.plan_strip.cancel()
         self.notifier.close()
@@ -169,6 +181,38 @@ class MonitorTab(Tab):
         """Shut down when the tab is closed, which happens only if it is a window of its own."""
         self.shut_down()
         super().closeEvent(event)
+
+    @Slot()
+    def show_fleet(self) -> None:
+        """Show the fleet that was shown before, or ask where it is."""
+        last = self.controller.settings.fleet
+        if self.fleet is not None and self.fleet.feed.is_connected:
+            self._pages.setCurrentWidget(self.fleet)
+        else:
+            self.ask_fleet(last)
+
+    @Slot()
+    def ask_fleet(self, last: FleetConnection | None = None) -> None:
+        """Ask where a fleet is and how to sign in, and show it."""
+        from planner.gui.monitor.fleet.connect_dialog import ConnectDialog  # seldom opened
+
+        dialog = ConnectDialog(last or self.controller.settings.fleet, self.theme, self.window())
+        dialog.chosen.connect(self.connect_fleet)
+        self.controller.open_dialog(dialog)
+
+    @Slot(object, str)
+    def connect_fleet(self, connection: FleetConnection, typed_secret: str = "") -> None:
+        """Show the cards of a fleet instead of this machine's, which are still read."""
+        if self.fleet is None:
+            from planner.gui.monitor.fleet.fleet_page import FleetPage  # seldom used
+
+            self.fleet = FleetPage(self.workspace, self.theme)
+            self.fleet.local_wanted.connect(lambda: self._pages.setCurrentIndex(0))
+            self.fleet.connect_wanted.connect(self.ask_fleet)
+            self._pages.addWidget(self.fleet)
+        self.controller.change_settings(fleet=connection)
+        self._pages.setCurrentWidget(self.fleet)
+        self.fleet.connect_to(connection, typed_secret)
 
     @Slot()
     def _release_while_hidden(self) -> None:
@@ -337,7 +381,11 @@ class MonitorTab(Tab):
         body = QWidget()
         self._area = scrolled(body)
         parts = (self.toolbar, self.replay_bar, self.unfinished_banner, (self._area, 1), self.plots.band_row)
-        in_column(*parts, owner=self, margins=(space.medium, space.small), spacing=space.small)
+        local = QWidget()
+        in_column(*parts, owner=local, margins=(space.medium, space.small), spacing=space.small)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(local)
+        in_column((self._pages, 1), owner=self, spacing=0)
         in_column(
             self.headline,
             self.empty_state,
@@ -365,6 +413,7 @@ class MonitorTab(Tab):
         toolbar.live.clicked.connect(feed.go_live)
         toolbar.record.clicked.connect(controller.toggle_recording)
         toolbar.open.clicked.connect(controller.choose_recording)
+        toolbar.fleet.clicked.connect(self.show_fleet)
         toolbar.note.clicked.connect(controller.ask_mark)
         toolbar.alerts.clicked.connect(controller.open_settings)
         toolbar.span_chosen.connect(self._on_span_chosen)

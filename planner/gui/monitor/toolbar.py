@@ -43,6 +43,7 @@ class Toolbar(QWidget):
         self._theme = theme
         self.source = make_label(font=theme.font(bold=True))
         self.cost = ElidedLabel(role="muted")
+        self.fleet = push_button("&Fleet…", "Show the cards of many machines, from a Prometheus or from exporters.")
         self.live = QPushButton("Back to live")
         self.live.setToolTip("Close the recording, and show this machine's readings")
         self.pause = IconButton(theme, "pause", "Pause")
@@ -59,6 +60,7 @@ class Toolbar(QWidget):
         self._every = make_label("every", "muted")
         in_row(
             self.source,
+            self.fleet,
             self.live,
             (self.cost, 1),
             self.pause,

@@ -92,11 +92,12 @@ _STAGGERED: Final = 512
 class History:
     """Time series of every quantity per card and host, with gaps, events and marks, over the last `seconds`.
 
-    Unknown and implausible readings leave a gap. Times are monotonic seconds. Memory is bounded at any sampling
-    rate, see `Series`. Not thread-safe: it belongs to one thread.
+    Unknown and implausible readings leave a gap, and so does a long pause: the first two readings are expected
+    `interval_seconds` apart. Times are monotonic seconds. Memory is bounded at any sampling rate, see `Series`. Not
+    thread-safe: it belongs to one thread.
     """
 
-    def __init__(self, seconds: float = _DAY_SECONDS) -> None:
+    def __init__(self, seconds: float = _DAY_SECONDS, interval_seconds: float = 1.0) -> None:
         self.seconds = seconds
         self.latest = Latest()
         self._series: dict[tuple[str, str], Series] = {}
@@ -106,7 +107,7 @@ class History:
         self._sample_times, self._empty_series = Series(seconds), Series(seconds)
         self._clock = WallClock()
         self._interval = TypicalInterval()
-        self._detector = EventDetector(1.0)
+        self._detector = EventDetector(interval_seconds)
         self._event_log = EventLog()
         self._marks: list[TimelineMark] = []
 
