@@ -180,6 +180,8 @@ def _fields_by_option() -> Mapping[str, Sequence[WorkloadField]]:
 
 def _has_no_effect(requested: Workload, used: Workload, field: WorkloadField) -> bool:
     """Return whether `field` is no default of `used`: parallelism unused or chosen, or the KV cache of a pipeline."""
+    if field.group == "besides" and field_reader(used)(field.name) == field.default:
+        return True
     if field.name.startswith("parallel."):
         is_chosen = requested.parallel.is_open and used.parallel != requested.parallel.evolve(data=1)
         return field.default is not None or is_chosen

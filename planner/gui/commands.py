@@ -277,6 +277,14 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         _is_plan_estimated,
     ),
     UnboundAction(
+        "plan.beside",
+        "&Beside another plan…",
+        "Plan/3",
+        lambda w: w.documents.choose_neighbour(),
+        enabled_when=_is_plan_estimated,
+        words="several models share one GPU fraction time slicing",
+    ),
+    UnboundAction(
         "plan.launch",
         "Launch &settings…",
         "Plan/3",

@@ -15,7 +15,7 @@ from planner.errors import NetworkError, PlannerError
 from planner.gui.autosave import Autosave, keep_plan
 from planner.gui.locks import FileLock
 from planner.gui.tasks import TaskRunner
-from planner.gui.widgets.dialogs import choose_report_file
+from planner.gui.widgets.dialogs import choose_report_file, open_once
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_model_file
 from planner.paths import state_dir, traces_dir
@@ -65,6 +65,31 @@ class Documents(QObject):
     def choose_plan(self) -> None:
         """Ask for a plan, or for another file that the window reads, and open it."""
         self._choose_and_open("Open a plan", _OPENED)
+
+    @Slot()
+    def choose_neighbour(self) -> None:
+        """Ask for a plan whose model runs on the same cards, and leave it what it needs of them."""
+        name, _ = QFileDialog.getOpenFileName(
+            self._window, "Plan whose model runs on the same GPUs", self._recent_folder_text(), PLAN_FILTER
+        )
+        if name:
+            with self._workspace.reporting():
+                self.put_beside(load_plan(Path(name)))
+
+    def put_beside(self, other: Plan) -> None:
+        """Leave the model of the plan `other` what it needs of the plan's cards, and say what that is.
+
+        Raises:
+            PlannerError: If the plan has no card of one kind, or one of the plans cannot be evaluated.
+        """
+        from planner.plan.beside import share_cards  # few cards have several models
+        from planner.present.plan.beside import beside_sentences
+
+        shared = share_cards(self._workspace.plan, [other], self._workspace.catalog)
+        self._workspace.apply(f"beside {other.model.id}", workload=shared.plan.workload)
+        box = QMessageBox(QMessageBox.Icon.Information, "Beside another plan", "", parent=self._window)
+        box.setText("\n\n".join(beside_sentences(shared.neighbours)))
+        open_once(box)
 
     @Slot()
     def choose_model(self) -> None:

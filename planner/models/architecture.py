@@ -112,6 +112,9 @@ class Architecture(Spec):
     softcapped_logits: bool = Field(
         default=False, description="whether logits pass through tanh, which saves a copy (Gemma 2)"
     )
+    tensor_cards: int = Field(
+        default=1, ge=1, description="number of tensor-parallel cards of which this network is one's share"
+    )
     further_layers: int = Field(
         default=0, ge=0, description="layers of the checkpoint that predict further tokens (MTP), which are not counted"
     )

@@ -64,3 +64,28 @@ def test_the_context_of_a_session_is_kept():
     assert cache.matched((CommonBeginning(-1, 100),), 200) == 96
     cache.keep(-2, 9, 100, 20)
     assert cache.matched((CommonBeginning(-2, 100),), 200) == 144 // 16 * 16
+
+
+def test_what_is_overwritten_on_the_card_stays_in_ram_until_as_much_was_written_there():
+    cache = PrefixCache(16, ram_blocks=20)
+    begin = (CommonBeginning(1, 64),)
+    cache.acquire(begin)
+    cache.computed(begin)
+    cache.release(begin, free=0)
+    assert (cache.matched(begin, 100), cache.matched(begin, 100, in_ram=True)) == (64, 64)
+    cache.taken += 4
+    assert (cache.matched(begin, 100), cache.matched(begin, 100, in_ram=True)) == (0, 64)
+    cache.taken += 18  # 4 + 18 of 4 + 20 blocks
+    assert cache.matched(begin, 100, in_ram=True) == 32
+    cache.taken += 2
+    assert cache.matched(begin, 100, in_ram=True) == 0
+
+
+def test_a_session_is_kept_in_ram_too():
+    cache = PrefixCache(16, ram_blocks=8)
+    cache.keep(-1, 0, 64, free=0)
+    assert cache.matched((CommonBeginning(-1, 64),), 100, in_ram=True) == 64
+    bare = PrefixCache(16)
+    bare.keep(-1, 0, 64, free=0)
+    bare.taken += 4
+    assert bare.matched((CommonBeginning(-1, 64),), 100, in_ram=True) == 0

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from served_traffic import RoundTimes, answered, asked, rules
 
-from planner.serving.replica import Replica
+from planner.serving.cluster import finish
+from planner.serving.replica import RamCache, Replica
 from planner.serving.requests import NEVER, Requests
 from planner.serving.traffic import CommonBeginning
 
@@ -356,3 +357,23 @@ def test_the_next_step_needs_blocks_for_all_tokens_that_it_checks():
     times = RoundTimes(tokens_per_step=2.0, rows_per_sequence=4)
     requests = asked((0.0, 30, 40), (0.0, 30, 40))
     assert len(answered(requests, times, blocks=7).preemptions) >= 1
+
+
+def test_a_beginning_that_left_the_card_comes_back_over_the_bus_before_the_prompt_is_read():
+    """By hand: 64 of 65 tokens come in 64 · 1 ms; without RAM the whole prompt is read, 65 · 10 ms."""
+    ends = {}
+    for name, ram in (("ram", RamCache(1_000, 1e-3)), ("none", None)):
+        requests = Requests()
+        begin = (CommonBeginning(1, 64),)
+        requests.add(0.0, 65, 2, begin)
+        requests.add(10.0, 150, 2)  # takes every block of the card
+        requests.add(20.0, 65, 2, begin)
+        times = RoundTimes(prompt_token=0.01)
+        replica = Replica(0, times, rules(caches_prefixes=True), 10, requests, ram=ram)
+        for number in requests.initial:
+            replica.submit(number, requests.arrival[number])
+        assert finish(replica, lambda: False)
+        ends[name] = requests.first[2] - 20.0
+        assert replica.brought_tokens == (64 if ram else 0)
+    assert ends["ram"] == pytest.approx(64e-3 + 0.01)
+    assert ends["none"] == pytest.approx(65 * 0.01)

@@ -33,6 +33,7 @@ from planner.monitor.recording.summary import Statistic
 from planner.performance.result import TimeResult
 from planner.plan.advice.advise import Advice
 from planner.plan.batched_service import BatchedService
+from planner.plan.beside import Neighbour
 from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation
 from planner.plan.faster_rental import FasterRental
@@ -104,7 +105,7 @@ else:
 
 
 class FitOutput(_Evaluated):
-    """The evaluation of a plan, and what `--advise`, `--solve`, `--log`, `--preset` and `--versus` add to it."""
+    """The evaluation of a plan, and what `--advise`, `--solve`, `--log`, `--preset`, `--versus` and `--beside` add."""
 
     advice: Annotated[tuple[Advice, ...], ASKED] = ()
     warnings: Annotated[tuple[PlanWarning, ...], ASKED] = ()
@@ -115,6 +116,7 @@ class FitOutput(_Evaluated):
         default=None, description="the fields of the preset that are set; see the schema of fit list-presets"
     )
     versus: Annotated[PlanComparison | None, ASKED] = None
+    beside: Annotated[tuple[Neighbour, ...], ASKED] = ()
 
 
 class CostAnswer(Output):

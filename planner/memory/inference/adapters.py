@@ -33,7 +33,7 @@ def served_adapters_term(
         return None
     width = _adapted_width(architecture, own.targets)
     if embeds:
-        width += _vocabulary_width(architecture, own.targets, workload.parallel.tensor)
+        width += _vocabulary_width(architecture, own.targets)
     return memory_term(
         "adapters",
         own.slots * rank * width * element_bytes,
@@ -62,7 +62,7 @@ def _is_target(tensor: Tensor, targets: str | tuple[str, ...]) -> bool:
     return targets == "all-linear" or tensor.name.removesuffix(".weight").rpartition(".")[2] in targets
 
 
-def _vocabulary_width(architecture: Architecture, targets: str | tuple[str, ...], cards: int) -> int:
+def _vocabulary_width(architecture: Architecture, targets: str | tuple[str, ...]) -> int:
     """Return inputs and outputs of embedding and output head, each with all rows of the vocabulary."""
-    rows = (architecture.vocabulary or 0) * cards + architecture.hidden
+    rows = (architecture.vocabulary or 0) * architecture.tensor_cards + architecture.hidden
     return sum(rows for name in ("embed_tokens", "lm_head") if targets == "all-linear" or name in targets)

@@ -4,6 +4,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from planner.memory.inference.prefix import cache_in_ram
 from planner.memory.parallel.shares import (
     PersistentBuffers,
     ShardedCounts,
@@ -139,6 +140,7 @@ def per_card_workload(workload: Training | Inference, sharding_strategy: Shardin
     return workload.replaced(
         prompt_length=ceil_div(workload.prompt_length or 1, cards),
         context_length=ceil_div(workload.context_length or 1, cards),
+        cache_in_ram_bytes=cache_in_ram(workload) or 0,
         parallel=ALONE,
         gpus=(),
     )

@@ -66,6 +66,7 @@ def tensor_share(
         ),
         vocabulary=None if vocabulary is None else _vocabulary_rows_per_card(vocabulary, cards, vocabulary_multiple),
         stored=(),
+        tensor_cards=cards,
         draft=None if architecture.draft is None else _draft_share(architecture.draft, cards, vocabulary_multiple),
     )
     return shared.evolve(stored=_stored_share(architecture, shared))

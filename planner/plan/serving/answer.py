@@ -53,8 +53,6 @@ class Consequence(Spec):
     broken: tuple[str, ...] = ()
     """Titles of the targets that are no longer held: `p95 time to first token`."""
     cache_factor: float | None = None
-    requests_per_second: float | None = None
-    """Highest rate at which all targets hold then, where it was searched."""
 
 
 class ServingOption(Spec):
