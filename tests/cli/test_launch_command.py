@@ -44,3 +44,33 @@ def test_the_result_is_json(capsys):
 def test_what_cannot_be_written_is_refused(capsys, words, message):
     assert main(words) == 2
     assert message in capsys.readouterr().err
+
+
+def test_models_on_the_same_cards_have_fractions_and_ports_of_their_own(capsys, tmp_path):
+    plan = tmp_path / "small.json"
+    words = ("Qwen/Qwen3-0.6B", "--gpu", "h100-sxm5-80gb", "--profile", "vllm", "--context", "2048")
+    assert main(("fit", *words, "--save", str(plan))) == 0
+    capsys.readouterr()
+    both = ("meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm5-80gb", "--profile", "vllm", "--beside", str(plan))
+    assert main(("fit", *both)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Beside it on each card: Qwen/Qwen3-0.6B in vLLM" in said
+    assert "isolate neither memory nor time" in said
+    assert main(("fit", *both, "--json")) == 0
+    beside = json.loads(capsys.readouterr().out)["beside"]
+    assert beside[0]["model"] == "Qwen/Qwen3-0.6B"
+    assert main(("launch", *both, "--for", "vllm", "-o", str(tmp_path / "run"))) == 0
+    own, other = ((tmp_path / "run" / name).read_text() for name in ("run.sh", "beside-1/run.sh"))
+    assert f"--gpu-memory-utilization {beside[0]['fraction']:g}" in other
+    assert "--port 8001" in other
+    assert "--port" not in own
+    capsys.readouterr()
+    assert main(("launch", *both, "--for", "vllm", "--json")) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+def test_a_neighbour_without_a_program_is_refused(capsys, tmp_path):
+    plan = tmp_path / "open.json"
+    assert main(("fit", "Qwen/Qwen3-0.6B", "--gpu", "l40s", "--save", str(plan))) == 0
+    assert main(("launch", "meta-llama/Llama-3.1-8B", "--gpu", "l40s", "--for", "vllm", "--beside", str(plan))) == 2
+    assert "no files are written for the program of Qwen/Qwen3-0.6B" in capsys.readouterr().err

@@ -11,8 +11,10 @@ from pytestqt.qtbot import QtBot
 from planner.gui.autosave import Autosave, SavedSession
 from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN
-from planner.plan.files import load_plan
+from planner.plan.files import load_plan, save_plan
+from planner.plan.plan import ModelChoice, Plan
 from planner.trace.request import TraceRequest
+from planner.workload.workload import Inference
 
 TINY_LLAMA = {
     "model_type": "llama",
@@ -255,3 +257,20 @@ def test_a_network_without_a_formula_goes_to_the_trace(window: MainWindow, tmp_p
     assert (request.target.kind, request.target.place) == ("config", tmp_path.name)
     window.workspace.noticed.emit("read", "")
     assert not window.banner.trace.isVisible()
+
+
+def test_a_plan_beside_takes_what_it_needs_of_the_cards(window, tmp_path, monkeypatch):
+    other = tmp_path / "other.json"
+    workload = Inference(profile="vllm", context_length=2048)
+    save_plan(other, Plan(model=ModelChoice(id="Qwen/Qwen3-0.6B"), gpu="h100-sxm5-80gb", workload=workload))
+    window.workspace.replace(
+        Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="h100-sxm5-80gb", workload=workload), None
+    )
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(other), ""))
+    window.documents.choose_neighbour()
+    asked = window.workspace.plan.workload
+    assert asked.other_processes_bytes > 2**30
+    assert asked.engine.memory_utilization < 0.92
+    (box,) = [box for box in window.findChildren(QMessageBox) if box.windowTitle() == "Beside another plan"]
+    assert "Qwen/Qwen3-0.6B in vLLM" in box.text()
+    box.close()

@@ -3,6 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QLineEdit
 
+from planner.gui.memory.questions.inputs import draft_choices
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
@@ -131,3 +132,21 @@ def test_the_heading_says_the_engine(tab: MemoryTab):
     tab.workspace.answer("weights", {"workload.weights": "Q4_K_M"})
     assert tab.workspace.evaluation.workload.profile == "llama.cpp"
     assert "llama.cpp" in " ".join(tab.workspace.evaluation.memory.notes)
+
+
+def test_a_draft_is_chosen_among_smaller_models_with_the_same_vocabulary(tab: MemoryTab):
+    tab.workspace.apply("model", model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
+    field(tab, "profile").edited.emit("vllm")
+    field(tab, "speculation.method").edited.emit("eagle3")
+    assert workload(tab).speculation.method == "eagle3"
+    assert tab.workspace.evaluation.memory.term("draft").bytes > 0
+    names = [choice.key for choice in draft_choices(tab.workspace)]
+    assert "meta-llama/Llama-3.2-1B" in names
+    assert "meta-llama/Llama-3.1-8B" not in names
+    field(tab, "speculation.model").edited.emit("some/head")
+    field(tab, "adapters.slots").edited.emit(4)
+    field(tab, "common_prefix").edited.emit(512)
+    assert (workload(tab).adapters.slots, workload(tab).common_prefix) == (4, 512)
+    assert workload(tab).speculation.model == "some/head"
+    field(tab, "profile").edited.emit("hf")
+    assert (workload(tab).adapters.slots, workload(tab).speculation.method) == (0, None)

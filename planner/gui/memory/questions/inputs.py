@@ -282,6 +282,7 @@ def _make_draft_picker(theme: Theme, workspace: Workspace) -> PickerField:
 
 _SPECIAL_INPUTS: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {
     "lora.targets": _make_targets_picker,
+    "adapters.targets": _make_targets_picker,
     "speculation.model": _make_draft_picker,
 }
 """Functions by field name that create the special input widgets."""
