@@ -274,7 +274,7 @@ def _make_draft_picker(theme: Theme, workspace: Workspace) -> PickerField:
     return PickerField(
         theme,
         lambda: draft_choices(workspace),
-        lambda value: str(value or "choose one"),
+        lambda value: str(value or "not named"),
         "Search smaller models",
         typed,
     )
