@@ -192,6 +192,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "Logits": partial(_memory, "logits"),
     "KV cache": partial(_memory, "kv_cache"),
     "Adapter": partial(_memory, "adapters"),
+    "Speculative decoding": partial(_memory, "draft"),
     "Parameters": _parameters,
     "Active parameters": _active_parameters,
     "Context length": _context,

@@ -251,7 +251,7 @@ class Inference(Spec):
         Field(
             ge=0,
             le=100_000_000,
-            title="Common beginning",
+            title="Shared prefix",
             description="tokens with which the prompts of all requests begin",
         ),
         Presentation(
