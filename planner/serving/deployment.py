@@ -120,6 +120,8 @@ def deploy(
         )
     if split is not None and (scheduling.static or parallel.expert > 1):
         return _TOGETHER if parallel.expert > 1 else _IN_BATCHES
+    if run.draft is not None and parallel.expert > 1:
+        return "drafts of replicas that share experts are not simulated"
     pool = memory.cache_pool
     links = run.sharing.links
     node = links.node >= 2 * parallel.tensor * parallel.pipeline

@@ -440,5 +440,8 @@ def _notes(deployment: Deployment, run: SimulatedRun) -> Iterator[str]:
         yield f"{rejected:,} requests are longer than the KV cache of a replica and were rejected."
     if deployment.run.sharing.stages > 1:
         yield "Pipeline stages work on equal parts of the running requests."
+    if deployment.run.draft is not None:
+        tokens = deployment.run.tokens_per_step
+        yield f"Each check of drafted tokens yields {tokens:.2f} on average; times between tokens are means within one."
     if deployment.expert_ranks > 1:
         yield "Replicas that share experts take their steps together; each reads its part for the tokens of all."

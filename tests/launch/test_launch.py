@@ -8,7 +8,7 @@ from recordings import two_steps
 
 import planner
 from planner.errors import PlannerError, SpecError
-from planner.launch.launch import launch_settings, save_launch_files
+from planner.launch.launch import launch_settings, program_for, save_launch_files
 from planner.launch.places import PLACES
 from planner.launch.software import LAUNCHERS, REFUSED
 from planner.memory.corrections import Correction
@@ -185,3 +185,36 @@ def test_nothing_secret_is_written(monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     texts = [file.text for place in PLACES for file in launch_settings(PLANS["lora"], CATALOG, "trl", place).files]
     assert not any("hf_secret" in text for text in texts)
+
+
+def test_a_plan_beside_another_is_for_its_own_program_on_a_port_of_its_own():
+    plan = serving("vllm", gpu="h100-sxm5-80gb")
+    assert program_for(plan) == "vllm"
+    assert program_for(serving("llama.cpp", weights="Q4_K_M")) == "llama-server"
+    beside = launch_settings(plan, CATALOG, "vllm", ports_on=2)
+    assert "--port 8002" in beside.files[0].text
+    assert "--port" not in launch_settings(plan, CATALOG, "vllm").files[0].text
+    with pytest.raises(SpecError, match="no files are written for the program of"):
+        program_for(serving("gpt-fast"))
+
+
+@pytest.mark.parametrize(
+    ("profile", "program", "key"),
+    [
+        ("sglang", "sglang", "--speculative-draft-model-path"),
+        ("tensorrt-llm", "tensorrt-llm", "speculative_config.speculative_model_dir"),
+        ("llama.cpp", "llama-server", "--spec-draft-model"),
+    ],
+)
+def test_a_head_that_is_not_named_has_a_place_beside_the_model(profile, program, key):
+    weights = {"weights": "Q4_K_M"} if profile == "llama.cpp" else {}
+    plan = serving(profile, gpu="h100-sxm5-80gb", speculation={"method": "eagle3"}, **weights)
+    found = {row.key: row.value for row in launch_settings(plan, CATALOG, program).settings}
+    assert "Llama-3.1-8B-eagle3" in found[key]
+
+
+def test_guesses_from_repeated_words_have_a_size_of_their_own_in_llama_server():
+    plan = serving("llama.cpp", weights="Q4_K_M", speculation={"method": "ngram", "tokens": 8})
+    found = {row.key: row.value for row in launch_settings(plan, CATALOG, "llama-server").settings}
+    assert found["--spec-ngram-simple-size-m"] == 8
+    assert "--spec-draft-n-max" not in found

@@ -93,3 +93,17 @@ def test_a_service_with_a_cache_in_ram_brings_back_what_does_not_fit_on_the_card
     assert plain.cache.ram_hit_fraction == 0
     assert kept.cache.ram_hit_fraction > 0.1
     assert kept.cache.prefix_hit_fraction > plain.cache.prefix_hit_fraction
+
+
+def test_drafts_of_replicas_that_share_experts_are_refused():
+    model = ModelChoice(id="mistralai/Mixtral-8x7B-v0.1")
+    shared = {"parallel": {"data": 4, "expert": 4}, "speculation": {"method": "ngram"}}
+    assert "share experts are not simulated" in reason(plan_on("h200-sxm-141gb", 4, model=model, **shared))
+
+
+def test_a_service_with_drafts_answers_sooner_and_says_what_a_check_yields():
+    drafted = deployed(plan_on("h100-sxm5-80gb", speculation={"method": "eagle3"}))
+    plain = deployed(plan_on("h100-sxm5-80gb"))
+    fast, slow = (simulate_traffic(each, CHAT, requests=100, ranges=False) for each in (drafted, plain))
+    assert fast.latencies[1].mean_seconds < 0.6 * slow.latencies[1].mean_seconds
+    assert any("yields 2.73 on average" in note for note in fast.notes)

@@ -20,7 +20,7 @@ def pages(model, length=4096, kv_format="bf16", **engine) -> Pages:
 
 
 def test_a_page_holds_16_tokens_of_keys_and_values_of_every_layer():
-    assert pages(bundled().models.model(LLAMA_3), 4096) == Pages(16 * 131_072, 256, 0, 32, 32)
+    assert pages(bundled().models.model(LLAMA_3), 4096) == Pages(16 * 131_072, 256, 0, 32, 32, 16)
     assert Pages(1, 256, 3, 32, 32).pages == 259
     assert pages(bundled().models.model(LLAMA_3), 4097).pages == 257
     assert pages(bundled().models.model(LLAMA_3), 4096, block_size=32).pages == 128
