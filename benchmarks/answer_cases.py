@@ -114,6 +114,14 @@ def grid_cases(model_index: int) -> Iterator[Case]:
 def more_cases() -> Iterator[Case]:
     """Return plans for options that the grid rarely or never covers: optimizer steps, and rare choices."""
     small, mixtral, llama = "meta-llama/Llama-3.2-1B", "mistralai/Mixtral-8x7B-v0.1", "meta-llama/Llama-3.1-8B"
+    for draft in (
+        {"method": "model", "model": small}, {"method": "eagle", "tokens": 4}, {"method": "eagle3"},
+        {"method": "ngram", "tokens": 4, "acceptance": 0.5},
+    ):  # fmt: skip
+        served = {"task": "inference", "profile": "vllm", "batch": 8, "speculation": draft}
+        yield _case(f"draft {draft['method']}", llama, {**served, "adapters": {"slots": 2}, "common_prefix": 512})
+    drafted = {"task": "inference", "profile": "sglang", "batch": 8, "speculation": {"method": "mtp"}}
+    yield _case("draft mtp", "zai-org/GLM-4.5-Air", {**drafted, "cache_in_ram_bytes": 2**36})
     for optimizer in _OPTIMIZERS:
         for step in (None, "fused", "foreach", "loop"):
             workload = {"task": "training", "optimizer": optimizer, "optimizer_step": step, "gradient_clipping": True}

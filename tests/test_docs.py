@@ -27,7 +27,7 @@ from planner.present.format import THIN
 from planner.trace.files import save_recording
 from planner.units import MIB
 from planner.workload.parallel import Parallel
-from planner.workload.workload import Training
+from planner.workload.workload import Inference, Training
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -55,6 +55,11 @@ COMMANDS = [line for line in LINES if line.startswith("gpu-planner ")]
 TRACES = [line for line in COMMANDS if line.startswith("gpu-planner trace")]
 LIVE = [line for line in COMMANDS if line.split()[1:] == ["monitor"] or re.search(r"monitor --record", line)]
 ONE_SHOT = [line for line in COMMANDS if line not in (*TRACES, *LIVE)]
+SERVED = Plan(
+    model=ModelChoice(id="Qwen/Qwen3-0.6B"),
+    workload=Inference(profile="vllm", context_length=2048),
+    gpu="h100-sxm5-80gb",
+)
 LORA = Plan(
     model=ModelChoice(id="meta-llama/Llama-3.1-70B"),
     workload=Training(method="lora", activation_checkpointing="full", parallel=Parallel(zero=3)),
@@ -105,6 +110,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save_plan("lora.json", LORA)
     save_plan("plan.json", QLORA)
+    save_plan("small.json", SERVED)
     (tmp_path / "net.py").write_text(NET, encoding="utf-8")
     (tmp_path / "package").mkdir()
     for name in ("train.py", "package/train.py"):
