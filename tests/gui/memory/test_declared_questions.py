@@ -33,6 +33,7 @@ PLANS = {
     "fsdp": (LLAMA, Training(parallel=Parallel(zero=3)), 8),
     "hf": (LLAMA, Inference(), 2),
     "vllm": (LLAMA, Inference(profile="vllm"), 1),
+    "drafts": (LLAMA, Inference(profile="vllm", speculation={"method": "eagle3"}, adapters={"slots": 2}), 1),
     "sglang": (LLAMA, Inference(profile="sglang"), 1),
     "tensorrt-llm": (LLAMA, Inference(profile="tensorrt-llm"), 1),
     "llama.cpp": (LLAMA, Inference(profile="llama.cpp"), 1),
