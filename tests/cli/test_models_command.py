@@ -62,7 +62,10 @@ def test_what_can_be_read(said):
 
 
 def test_models_without_a_formula_are_found_with_the_reason(said):
-    assert "DeepSeek-V4-Flash: its compressed attention and its hyper-connections are unknown to the formulas; " in said("v4")
+    assert (
+        "DeepSeek-V4-Flash: its compressed attention and its hyper-connections are unknown to the formulas; "
+        in said("v4")
+    )
     assert said("wan2.2").endswith("a trace of a function that returns it with its inputs answers for it.\n")
 
 
