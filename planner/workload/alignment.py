@@ -272,13 +272,11 @@ class Alignment(Spec):
         return micro_batch * (_PAIR if self.method == "dpo" else 1)
 
     def settled(self, *, adapts: bool, sequence_length: int, micro_batch: int) -> "Alignment":
-        """Return these settings with unset ones filled in for a training; unchanged without an objective.
+        """Return these settings with unset ones filled in for an objective.
 
         **Source**: TRL 1.10 (f2cd577): `GRPOConfig.beta` 0.0 needs no reference; `DPOTrainer` and `PPOTrainer` keep
         one, or turn the adapters off.
         """
-        if self.method == "none":
-            return self
         completion = self.completion_length or min(DEFAULT_COMPLETION, sequence_length // 2)
         usual: Reference = "none" if self.method == "grpo" else "adapter-off" if adapts else "kept"
         return self.evolve(

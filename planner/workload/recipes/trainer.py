@@ -29,6 +29,7 @@ _PEFT_TARGETS: Final = ("q_proj", "v_proj")
 """LoRA target modules that PEFT chooses by default for llama, mistral, gemma, qwen and most other decoders."""
 _CHUNK_TOKENS: Final = 256
 _GRPO_KEYS: Final = ("num_generations", "max_completion_length", "use_vllm")
+_DPO_KEYS: Final = ("precompute_ref_log_probs", "beta")
 _TRL_LENGTH: Final = 1_024
 
 
@@ -50,7 +51,7 @@ def read_trl(reader: ConfigReader) -> None:
         _read_grpo(reader)
     else:
         reader.set_or_default("max_length", "sequence_length", reader.integer("max_length"), default=_TRL_LENGTH)
-        if reader.has("precompute_ref_log_probs"):
+        if any(map(reader.has, _DPO_KEYS)):
             _read_dpo(reader)
         else:
             _read_loss(reader)
@@ -167,7 +168,7 @@ def _read_trl_precision(reader: ConfigReader) -> None:
 def _read_dpo(reader: ConfigReader) -> None:
     """Read the reference of `trl dpo`: kept or with adapters off, unless it is computed before training."""
     before = bool(reader.flag("precompute_ref_log_probs"))
-    reader.set("precompute_ref_log_probs", "alignment.method", "dpo")
+    reader.set(next(filter(reader.has, _DPO_KEYS)), "alignment.method", "dpo")
     if before:
         reader.set("precompute_ref_log_probs", "alignment.reference", "precomputed")
     reader.ignore_all(("beta", "loss_type"), "weights of the loss")

@@ -26,9 +26,12 @@ from planner.workload.workload import Inference, Training
 
 LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
 SDXL, SEEING = "stabilityai/stable-diffusion-xl-base-1.0", "Qwen/Qwen2-VL-7B-Instruct"
+GROUPED = {"method": "grpo", "reward": "model"}
 PLANS = {
     "full": (LLAMA, Training(activation_checkpointing="full", loss="chunked"), 1),
     "lora": (LLAMA, Training(method="lora"), 1),
+    "groups": (LLAMA, Training(micro_batch=8, alignment={**GROUPED, "engine": "vllm"}), 1),
+    "rewards": (LLAMA, Training(method="lora", alignment={"method": "ppo", "engine": "other-cards"}), 1),
     "pipeline": (MIXTRAL, Training(parallel=Parallel(tensor=2, pipeline=2)), 8),
     "fsdp": (LLAMA, Training(parallel=Parallel(zero=3)), 8),
     "hf": (LLAMA, Inference(), 2),

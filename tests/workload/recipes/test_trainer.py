@@ -80,6 +80,7 @@ def test_trl_pairs_and_groups():
     base = {"model_name_or_path": "x", "output_dir": "out"}
     dpo = workload_of(base, precompute_ref_log_probs=False, beta=0.1)
     assert (dpo.alignment.method, dpo.alignment.reference) == ("dpo", None)
+    assert workload_of(base, beta=0.1).alignment.method == "dpo"
     assert workload_of(base, precompute_ref_log_probs=True).alignment.reference == "precomputed"
     plain = workload_of(base, num_generations=4).alignment
     assert (plain.method, plain.group, plain.completion_length, plain.reference) == ("grpo", 4, 512, None)
