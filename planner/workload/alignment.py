@@ -11,7 +11,7 @@ AlignmentMethod = Literal["none", "dpo", "ppo", "grpo"]
 Reference = Literal["kept", "adapter-off", "precomputed", "none"]
 Reward = Literal["function", "model"]
 ValueTraining = Literal["as-policy", "full"]
-RolloutEngine = Literal["none", "vllm", "vllm-asleep", "other-cards"]
+RolloutEngine = Literal["none", "same-cards", "same-cards-asleep", "other-cards"]
 
 ALIGNMENT_TITLES: Final[dict[AlignmentMethod, str]] = {
     "none": "Next token (supervised)",
@@ -31,8 +31,8 @@ _REFERENCE_BRIEFS: Final[dict[Reference, str]] = {
 }
 _ENGINE_BRIEFS: Final[dict[RolloutEngine, str]] = {
     "none": "",
-    "vllm": "vLLM beside it",
-    "vllm-asleep": "vLLM asleep beside it",
+    "same-cards": "vLLM beside it",
+    "same-cards-asleep": "vLLM asleep beside it",
     "other-cards": "vLLM on other GPUs",
 }
 _PAIR: Final = 2
@@ -166,7 +166,7 @@ class Alignment(Spec):
         RolloutEngine,
         Field(
             title="Generation",
-            description="what generates completions: none (the trainer), vllm, vllm-asleep or other-cards",
+            description="what generates completions: the trainer (none), or vLLM on same-cards, same-cards-asleep or other-cards",
         ),
         Presentation(
             "--rollout",
@@ -174,8 +174,8 @@ class Alignment(Spec):
             explanation="vLLM on the same GPUs reserves its share throughout, or frees most of it while it sleeps.",
             choices={
                 "none": "The trainer itself",
-                "vllm": "vLLM on the same GPUs",
-                "vllm-asleep": "vLLM on the same GPUs, asleep while training",
+                "same-cards": "vLLM on the same GPUs",
+                "same-cards-asleep": "vLLM on the same GPUs, asleep while training",
                 "other-cards": "vLLM on other GPUs",
             },
             brief=lambda engine: _ENGINE_BRIEFS[engine],
@@ -250,7 +250,7 @@ class Alignment(Spec):
     @property
     def shares_card(self) -> bool:
         """Return whether an inference engine runs on the cards that train."""
-        return self.generates and self.engine in ("vllm", "vllm-asleep")
+        return self.generates and self.engine in ("same-cards", "same-cards-asleep")
 
     @property
     def scores_reference(self) -> bool:

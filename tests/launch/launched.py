@@ -105,7 +105,7 @@ PLANS = {
     "grpo beside vllm": training(
         gpu="h200-sxm-141gb",
         method="lora",
-        alignment={"method": "grpo", "engine": "vllm-asleep", "engine_memory": 0.4, "reward": "model"},
+        alignment={"method": "grpo", "engine": "same-cards-asleep", "engine_memory": 0.4, "reward": "model"},
         micro_batch=8,
         activation_checkpointing="full",
     ),

@@ -53,7 +53,7 @@ def test_what_a_pair_a_group_and_an_engine_count():
     assert (pair.sequences(2), pair.generates, pair.completions_per_prompt, pair.further_cards) == (4, False, 1, 0)
     assert (group.sequences(2), group.generates, group.completions_per_prompt, group.further_cards) == (2, True, 4, 3)
     assert not group.shares_card
-    assert Alignment(method="ppo", engine="vllm").shares_card
+    assert Alignment(method="ppo", engine="same-cards").shares_card
 
 
 def test_groups_fill_the_sequences_of_all_replicas():
@@ -67,6 +67,6 @@ def test_fields_of_other_objectives_have_no_effect():
     assert Alignment().unused == set(Alignment.model_fields)
     pairs = {"group", "reward", "reward_parameters", "value", "engine", "engine_memory", "engine_cards", "score_batch"}
     assert Alignment(method="dpo").unused == pairs
-    shared = Alignment(method="grpo", reward="model", engine="vllm")
+    shared = Alignment(method="grpo", reward="model", engine="same-cards")
     assert shared.unused == {"value", "engine_cards"}
     assert Alignment(method="ppo", engine="other-cards").unused == {"group", "reward_parameters", "engine_memory"}

@@ -134,7 +134,7 @@ def _objective_settings(workload: Training) -> Iterator[Setting]:
             ("alignment.engine_memory",),
         )
         yield Setting("vllm_max_model_length", length, "prompt and completion", ("sequence_length",))
-        asleep = alignment.engine == "vllm-asleep"
+        asleep = alignment.engine == "same-cards-asleep"
         yield Setting("vllm_enable_sleep_mode", asleep, "vLLM frees its memory while training", ("alignment.engine",))
 
 

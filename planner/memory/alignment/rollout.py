@@ -1,4 +1,4 @@
-"""What an inference engine, or the trainer itself, holds while it generates the completions of a step."""
+"""Memory of an inference engine, or of the trainer itself, while the completions of a step are generated."""
 
 from typing import Final, NamedTuple
 
@@ -111,7 +111,7 @@ def engine_share(
     held -= weights - owned
     tables = sum(each.bytes for each in peak.terms if each.name == "buffers")
     generating = _engine_term(owned, held - owned, "weights, KV cache and the largest step")
-    awake = alignment.engine == "vllm"
+    awake = alignment.engine == "same-cards"
     return EngineShare(
         generating=generating,
         loading=generating if awake else _engine_term(owned, tables, "weights, tables and CUDA graphs"),

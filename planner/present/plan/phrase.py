@@ -94,8 +94,8 @@ def work_phrase(evaluation: Evaluation) -> str:
 
 OPTIMIZER_TITLES: Final = {name: kind.title for name, kind in OPTIMIZERS.items()}
 _ENGINES: Final[dict[RolloutEngine, str]] = {
-    "vllm": "vLLM beside it",
-    "vllm-asleep": "vLLM asleep beside it",
+    "same-cards": "vLLM beside it",
+    "same-cards-asleep": "vLLM asleep beside it",
     "other-cards": "vLLM on other GPUs",
 }
 _DECODING: Final = (("decoded image by image", "vae_slicing"), ("decoded in tiles", "vae_tiling"))

@@ -195,7 +195,9 @@ def _read_grpo(reader: ConfigReader) -> None:
     if reader.flag("use_vllm"):
         shared = reader.string("vllm_mode") in (None, "colocate")
         asleep = shared and bool(reader.flag("vllm_enable_sleep_mode"))
-        reader.set("use_vllm", "alignment.engine", "vllm-asleep" if asleep else "vllm" if shared else "other-cards")
+        reader.set(
+            "use_vllm", "alignment.engine", "same-cards-asleep" if asleep else "same-cards" if shared else "other-cards"
+        )
         if shared:
             share = reader.number("vllm_gpu_memory_utilization")
             reader.set_or_default("vllm_gpu_memory_utilization", "alignment.engine_memory", share, default=0.3)

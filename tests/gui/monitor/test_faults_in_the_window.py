@@ -202,7 +202,7 @@ def test_cards_and_instances_come_and_go_and_errors_are_told_without_the_window_
         driver.say(card(0, A), card(1, B), card(2, C))
         wait(qtbot, lambda: len(texts()) == 3 and "busy" in texts()[2])
         driver.say(divided | instance, card(1, B), events=("1 8 79",))
-        wait(qtbot, lambda: len(texts()) == 4 and texts()[1].startswith("└ 0  1g.10gb"))
+        wait(qtbot, lambda: len(texts()) == 4 and texts()[1].startswith("└ 0  MIG 1g.10gb"))
         wait(qtbot, lambda: "lost" in texts()[3] and xids(feed.history))
         driver.say(card(0, A), card(1, B), card(2, C))
         wait(qtbot, lambda: len(texts()) == 3 and "busy" in texts()[2])
@@ -232,6 +232,8 @@ def test_every_kind_of_fault_is_among_these():
         FaultKind.STUCK,
         *SILENCING_FAULTS,  # in test_another_machine.py and test_remote_machine.py
         FaultKind.CLOCK_OFF,
+        FaultKind.HELPER_MISSING,  # in test_other_vendors_in_the_window.py
+        FaultKind.SOURCE_FAILED,
     }
     starts = {case.kind for case, _ in STARTS}
     assert {case.kind for case in (*DRIVER, *CARDS)} | starts | others == set(FaultKind)

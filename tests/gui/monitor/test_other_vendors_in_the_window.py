@@ -1,5 +1,7 @@
 """Cards of other vendors in the Monitor tab: their lines, what they do not report, and their faults."""
 
+import os
+
 from cards_kit import ARC, RADEON, arc, open_card, radeon, write_cards
 from fake_nvml_kit import A, card
 from tab_kit import wait
@@ -34,3 +36,21 @@ def test_cards_of_all_vendors_have_a_line_and_say_what_is_not_reported(qtbot, ma
     first.rename(driver.root / "gone")
     wait(qtbot, lambda: "lost" in _lines(tab)[RADEON])
     assert "busy" in _lines(tab)[A]
+
+
+def test_a_gpu_whose_program_is_missing_or_broken_is_listed_with_what_to_do(
+    qtbot, make_tab, driver, tmp_path, monkeypatch
+):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    driver.say(card(0, A))
+    (driver.root / "etc").mkdir(parents=True)
+    (driver.root / "etc/nv_tegra_release").touch()
+    tab = make_tab()
+    wait(qtbot, lambda: any("not installed (tegrastats)" in text for text in tab.faults.texts))
+    assert "tegrastats comes with JetPack" in "".join(tab.faults.texts)
+    wait(qtbot, lambda: "NVIDIA Jetson" in {device.name for device in tab.feed.latest.inventory.devices})
+    (programs / "tegrastats").write_text("#!/no/such/program\n")
+    (programs / "tegrastats").chmod(0o755)
+    wait(qtbot, lambda: any("cannot be used" in text for text in tab.faults.texts))

@@ -71,7 +71,7 @@ def grpo(**alignment):
 
 
 def test_rewards_and_references_of_groups():
-    asleep = grpo(engine="vllm-asleep", reward="model", reference="adapter-off")
+    asleep = grpo(engine="same-cards-asleep", reward="model", reference="adapter-off")
     assert asleep["reward_model_name_or_path"]
     assert "reward_funcs" not in asleep
     assert (asleep["beta"], asleep["vllm_mode"], asleep["vllm_enable_sleep_mode"]) == (0.04, "colocate", True)

@@ -127,7 +127,7 @@ def test_an_engine_takes_its_share_of_the_card_throughout_unless_it_sleeps(catal
     gpu = catalog.hardware.gpu("a100-sxm4-80gb")
     awake, asleep = (
         estimate_memory(NETWORK, asked(**grpo(engine=engine, engine_memory=0.5)), gpu, usable(80))
-        for engine in ("vllm", "vllm-asleep")
+        for engine in ("same-cards", "same-cards-asleep")
     )
     for memory in (awake, asleep):
         assert bytes_of(memory, "generate", "engine") == 40 * GIB
@@ -138,32 +138,35 @@ def test_an_engine_takes_its_share_of_the_card_throughout_unless_it_sleeps(catal
     assert bytes_of(asleep, "sync", "engine") == weight_bytes(NETWORK, "bf16") + tables
     assert [phase.name for phase in awake.phases][-1] == "sync"
     fits = list(
-        fits_on(NETWORK, asked(**grpo(engine="vllm", engine_memory=0.5)), [(gpu, usable(80)), (gpu, usable(40))])
+        fits_on(NETWORK, asked(**grpo(engine="same-cards", engine_memory=0.5)), [(gpu, usable(80)), (gpu, usable(40))])
     )
     assert fits[0].total_bytes == awake.total_bytes
     assert fits[0].total_bytes - fits[1].total_bytes == 20 * GIB
 
 
 def test_an_engine_without_a_card_holds_what_its_completions_need(catalog: Any) -> None:
-    memory = estimated(**grpo(engine="vllm"))
-    workload = resolve_workload(NETWORK, asked(**grpo(engine="vllm")), 1).workload
+    memory = estimated(**grpo(engine="same-cards"))
+    workload = resolve_workload(NETWORK, asked(**grpo(engine="same-cards")), 1).workload
     assert isinstance(workload, Training)
     alone = serving_memory("vllm").timeline(NETWORK, rollout_workload(NETWORK, workload, 4)).peak().total
     assert bytes_of(memory, "generate", "engine") == alone
     assert "vLLM holds what the 4 completions of a step need." in memory.notes
     small = estimate_memory(
-        NETWORK, asked(**grpo(engine="vllm", engine_memory=0.02)), catalog.hardware.gpu("a100-sxm4-80gb"), usable(80)
+        NETWORK,
+        asked(**grpo(engine="same-cards", engine_memory=0.02)),
+        catalog.hardware.gpu("a100-sxm4-80gb"),
+        usable(80),
     )
     assert any("does not start with 2 %" in note for note in small.notes)
     assert bytes_of(small, "generate", "engine") > weight_bytes(NETWORK, "bf16")
 
 
 def test_unsloth_shares_the_weights_of_trainer_and_engine() -> None:
-    workload = resolve_workload(NETWORK, asked(method="lora", **grpo(engine="vllm")), 1).workload
+    workload = resolve_workload(NETWORK, asked(method="lora", **grpo(engine="same-cards")), 1).workload
     assert isinstance(workload, Training)
     own, shared = (engine_share(NETWORK, workload, None, shares_weights=shares) for shares in (False, True))
     assert own.generating.bytes - shared.generating.bytes == weight_bytes(NETWORK, "bf16")
-    memory = estimated(method="lora", profile="unsloth", **grpo(engine="vllm"))
+    memory = estimated(method="lora", profile="unsloth", **grpo(engine="same-cards"))
     assert bytes_of(memory, "generate", "engine") == shared.generating.bytes
 
 

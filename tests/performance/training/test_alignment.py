@@ -70,8 +70,8 @@ def test_a_step_of_grpo_is_generation_and_training(card: Any) -> None:
         ({}, 0),
         ({"reference": "adapter-off"}, 1),
         ({"reference": "kept", "reward": "model"}, 2),
-        ({"engine": "vllm"}, 1),
-        ({"engine": "vllm", "reference": "kept", "reward": "model"}, 3),
+        ({"engine": "same-cards"}, 1),
+        ({"engine": "same-cards", "reference": "kept", "reward": "model"}, 3),
     ],
 )
 def test_each_model_that_scores_reads_all_completions(card: Any, alignment: dict[str, Any], passes: int) -> None:
@@ -101,14 +101,14 @@ def test_dpo_reads_pairs(card: Any) -> None:
 
 def test_an_engine_with_little_memory_generates_in_rounds(card: Any) -> None:
     def generation(share: float) -> float:
-        many = settled(micro_batch=32, gradient_accumulation=32, **grpo(engine="vllm", engine_memory=share))
+        many = settled(micro_batch=32, gradient_accumulation=32, **grpo(engine="same-cards", engine_memory=share))
         return seconds(timed(many, card), "generation")
 
     assert generation(0.08) > 1.5 * generation(0.9)
 
 
 def test_weights_reach_other_cards_over_the_network(card: Any) -> None:
-    near = timed(settled(**grpo(engine="vllm-asleep")), card)
+    near = timed(settled(**grpo(engine="same-cards-asleep")), card)
     far = timed(settled(**grpo(engine="other-cards", engine_cards=2)), card)
     size = NETWORK.parameters * 2
     assert seconds(near, "weight_sync") == pytest.approx(2 * size / card.bandwidth_bytes_per_s)
@@ -127,11 +127,11 @@ def test_a_measured_speed_replaces_the_estimate(card: Any, catalog: Any) -> None
     assert carried.seconds == pytest.approx(60.0 * ratio)
 
 
-@pytest.mark.parametrize("engine", ["vllm", "none"])
+@pytest.mark.parametrize("engine", ["same-cards", "none"])
 def test_a_card_of_unknown_speed_has_the_reason(catalog: Any, card: Any, engine: str) -> None:
     unknown = card.evolve(bandwidth_bytes_per_s=None)
     assert timed(settled(**grpo(engine=engine)), unknown).unsupported
     old = catalog.hardware.gpu("tesla-v100-sxm2-32gb")
-    if engine == "vllm":
+    if engine == "same-cards":
         assert "generation: " in (timed(settled(**grpo(engine=engine)), old).unsupported or "")
     assert estimate_time(NETWORK, settled(**grpo()), ()).unsupported == "No card is chosen."

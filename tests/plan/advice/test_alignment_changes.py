@@ -20,8 +20,8 @@ def plan(objective, tuning="lora", **alignment):
 @pytest.mark.parametrize(
     ("start", "name", "saves"),
     [
-        (plan("grpo", engine="vllm"), "vLLM asleep while training", True),
-        (plan("grpo", engine="vllm"), "generation by the trainer", True),
+        (plan("grpo", engine="same-cards"), "vLLM asleep while training", True),
+        (plan("grpo", engine="same-cards"), "generation by the trainer", True),
         (plan("grpo", reference="kept"), "no reference model", True),
         (plan("dpo", reference="kept"), "a reference computed before training", True),
         (plan("dpo", reference="kept"), "the model with adapters off as reference", True),
@@ -45,7 +45,7 @@ def test_each_change_frees_memory_where_it_applies(catalog, start, name, saves):
         ("grpo", {}, {"scored": [4, 2, 1]}),
         (
             "grpo",
-            {"engine": "vllm", "engine_memory": 0.35},
+            {"engine": "same-cards", "engine_memory": 0.35},
             {"engine share": [30, 20, 10], "scored": [4, 2, 1]},
         ),
     ],

@@ -87,7 +87,7 @@ def test_trl_pairs_and_groups():
     assert workload_of(base, max_completion_length=64, beta=0.1).alignment.reference == "kept"
     adapted = workload_of(base, use_vllm=True, beta=0.1, use_peft=True, reward_model_name_or_path="y")
     assert (adapted.alignment.reference, adapted.alignment.reward) == ("adapter-off", "model")
-    assert (adapted.alignment.engine, adapted.alignment.engine_memory) == ("vllm", 0.3)
+    assert (adapted.alignment.engine, adapted.alignment.engine_memory) == ("same-cards", 0.3)
     asleep = workload_of(base, use_vllm=True, vllm_enable_sleep_mode=True, vllm_max_model_length=900)
-    assert (asleep.alignment.engine, asleep.sequence_length) == ("vllm-asleep", 900)
+    assert (asleep.alignment.engine, asleep.sequence_length) == ("same-cards-asleep", 900)
     assert workload_of(base, use_vllm=True, vllm_mode="server").alignment.engine == "other-cards"
