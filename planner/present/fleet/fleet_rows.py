@@ -255,7 +255,9 @@ def server_line(cost: ServingCost) -> str:
         "" if server.running is None else f"{server.running:.0f} running",
         "" if server.waiting is None else f"{server.waiting:.0f} waiting",
         "" if run.cache_tokens is None else f"KV cache {run.cache_tokens:,} tokens",
-        "" if server.cache_usage_fraction is None else f"{fmt.percent(server.cache_usage_fraction)} of it in use",
+        ""
+        if server.cache_usage_fraction is None
+        else f"{fmt.percent(server.cache_usage_fraction)} of the KV cache in use",
         "" if first is None else _percentiles("first token", first.percentiles),
         "" if between is None else _percentiles("between tokens", between.percentiles),
         _cost_text(cost),

@@ -169,7 +169,7 @@ def test_a_server_is_one_line_of_what_is_known(is_rich):
         server = FleetServer("a:8000", "vllm-0", run, 7.0, 1.0, 0.5, 100.0, 300.0)
         assert server_line(ServingCost(server, 2, 4.0, 11.1)) == (
             "vllm llama at vllm-0  ·  100.0 output tokens/s  ·  7 running  ·  1 waiting  ·  KV cache 16,000 tokens  ·  "
-            "50\u2009% of it in use  ·  first token p50 100\u2009ms, p95 190\u2009ms  ·  "
+            "50\u2009% of the KV cache in use  ·  first token p50 100\u2009ms, p95 190\u2009ms  ·  "
             "$11.10 per million output tokens (rent of 2 cards)"
         )
     else:

@@ -55,7 +55,7 @@ class CardPanel(QWidget):
         self._feed, self._workspace = feed, workspace
         self._row: FleetRow | None = None
         self._view: FleetView | None = None
-        self.back = push_button("Back to the f&leet", "Show all cards again")
+        self.back = push_button("Back to the fleet", "Show all cards again")
         self.title = make_label(font=theme.font("title", bold=True))
         self.explanation = make_label(wrap=True, selectable=True)
         self.facts = make_label(role="muted", wrap=True, selectable=True)

@@ -58,8 +58,8 @@ class FleetPage(QWidget):
         self._workspace, self._theme = workspace, theme
         self.feed = FleetFeed(workspace.catalog, self)
         self.view: FleetView | None = None
-        self.local = push_button("This &machine", "Show the cards of this machine again")
-        self.another = push_button("Another &fleet…", "Connect to a fleet, or change how to sign in")
+        self.local = push_button("This machine", "Show the cards of this machine again")
+        self.another = push_button("Another fleet…", "Connect to a fleet, or change how to sign in")
         self.address = make_label(font=theme.font(bold=True))
         self.status = ElidedLabel(role="muted")
         self.refresh_button = IconButton(theme, "reset", "Read the fleet now")
