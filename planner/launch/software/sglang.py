@@ -57,7 +57,7 @@ OPTIONS: Final = (
     ),
     Option("--page-size", "engine.page_size", "integer", "tokens in each page of the KV cache"),
     Option("--cuda-graph-max-bs-decode", "engine.cuda_graph_max_bs", "integer", "largest batch in a CUDA graph"),
-    Option("--scheduler-recv-interval", "engine.scheduler_recv_interval", "integer", "steps between arrivals"),
+    Option("--scheduler-recv-interval", "engine.scheduler_recv_interval", "integer", "decode steps between arrivals"),
     Option("--cuda-graph-backend-decode", "engine.disable_cuda_graph", "word", "no CUDA graphs", _OFF),
     Option("--tp-size", "parallel.tensor", "integer", "tensor parallelism"),
     Option("--pp-size", "parallel.pipeline", "integer", "pipeline parallelism"),

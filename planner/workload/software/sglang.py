@@ -59,7 +59,7 @@ class SglangSettings(EngineSettings):
         Field(
             ge=1,
             le=1_000_000,
-            title="Steps between arrivals",
+            title="Decode steps between arrivals",
             description="SGLang: number of decoding steps after which the scheduler looks for new requests",
         ),
         Presentation(default="1", explanation="Decoding is interrupted less often, and requests wait longer to begin."),
