@@ -166,7 +166,7 @@ class Alignment(Spec):
         RolloutEngine,
         Field(
             title="Generation",
-            description="what generates completions: the trainer (none), or vLLM on same-cards, same-cards-asleep or other-cards",
+            description="what generates: the trainer (none), or vLLM on same-cards, same-cards-asleep or other-cards",
         ),
         Presentation(
             "--rollout",
