@@ -38,7 +38,7 @@ def test_a_pool_that_is_too_small_is_said_to_be_so():
     card = bundled().hardware.gpu("rtx-4090")
     result = estimate_memory(model, Inference(profile="vllm", batch=300), card, usable(18 * GIB))
     assert any("too small for 300" in note for note in result.notes)
-    assert any("44 of 300 sequences wait" in note for note in result.notes)
+    assert any("44 of 300 requests wait" in note for note in result.notes)
 
 
 def test_the_pool_is_a_share_of_what_a_process_sees():
