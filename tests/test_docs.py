@@ -50,7 +50,7 @@ def _blocks(language: str) -> list[tuple[str, str]]:
     return [(page, block) for page, text in TEXTS.items() for block in pattern.findall(text)]
 
 
-LINES = sorted({line for _, block in _blocks("sh") for line in block.splitlines()})
+LINES = sorted({line for _, block in _blocks("sh") for line in block.splitlines() if not line.startswith("# ")})
 COMMANDS = [line for line in LINES if line.startswith("gpu-planner ")]
 TRACES = [line for line in COMMANDS if line.startswith("gpu-planner trace")]
 LIVE = [line for line in COMMANDS if line.split()[1:] == ["monitor"] or re.search(r"monitor --record", line)]
