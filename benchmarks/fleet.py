@@ -82,7 +82,7 @@ def measure(url: str, polls: int) -> bool:
     workspace = Workspace(load_catalog(), SettingsStore(Path(os.environ["GPU_PLANNER_HOME"]) / "settings.json"))
     waited = watch_waiting(HttpClient)
     page = FleetPage(workspace, theme)
-    theme.dress(page)
+    theme.apply_style_sheet(page)
     page.resize(1280, 800)
     page.show()
     app.processEvents()

@@ -240,7 +240,7 @@ def _report_start(home: Path, file: Path, pipe: int) -> None:
     autosave, settings = window.documents.autosave, window.workspace.settings
     assert autosave is not None
     errors = [error.message for error in (settings.unread, *autosave.unrestored) if error is not None]
-    left = autosave.left_plans()
+    left = autosave.unsaved_plans()
     files = [load_plan(path) for path in (file, _recovered_file(file)) if path.exists()]
     plans = [window.workspace.plan, *(one.session.plan for one in left), *files]
     window.workspace.undo_stack.setClean()  # closing asks no question
