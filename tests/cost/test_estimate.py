@@ -242,6 +242,13 @@ def test_reserved_and_on_demand_are_compared_whichever_is_chosen(catalog: Catalo
     assert by_mode["reserved-3y"].horizon_usd > by_mode["reserved-3y"].month_usd * 12 * 4.3
 
 
+def test_the_rest_of_a_last_term_is_told_of_work_that_repeats(catalog: Catalog, today: date) -> None:
+    rent, last = RentTerms(mode="reserved-3y"), "the last term ends after 6 years"
+    for job, told in ((EVERY_DAY, True), (Run(amount=10), False)):
+        notes = estimate(catalog, today, CostTerms(job=job, rent=rent, horizon_years=5)).result.notes
+        assert any(note.startswith(last) for note in notes) == told
+
+
 def test_a_price_that_nobody_knows_is_said(catalog: Catalog, today: date) -> None:
     unpriced = next(gpu.id for gpu in catalog.hardware.gpus if gpu.vendor == "Google" and gpu.launch_price_usd is None)
     found = estimate(catalog, today, CostTerms(), unpriced, 1)

@@ -35,6 +35,12 @@ def test_softcapped_logits_are_kept_once_more_in_both_passes_of_the_loss(size):
     assert found == [plain, (plain[0] + size, plain[1] + size)]
 
 
+def test_a_loss_that_reads_the_logits_as_they_are_holds_their_logarithms_in_the_same_format():
+    precision = Precision(parameter_bytes=2, compute_bytes=2, residual_bytes=2, autocast=False)
+    # Logits and logarithms of 2 bytes; in the backward pass both gradients more.
+    assert loss_bytes_per_logit(llama().evolve(loss_reads="logits"), precision) == (2 + 2, 2 + 2 + 2 + 2)
+
+
 @pytest.mark.parametrize(
     ("reads", "expected"),
     [("logits", (2 * 2 + 4, 2 * 2 + 8)), ("biased-logits", (2 * 4, 4 * 4)), ("fp32-copy", (10, 14))],

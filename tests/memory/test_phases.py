@@ -4,8 +4,9 @@ import pytest
 from small_models import bundled
 
 from planner.hardware.usable import UsableMemory
+from planner.memory.chance import ByteInterval
 from planner.memory.estimate import estimate_memory
-from planner.memory.phases import Snapshot
+from planner.memory.phases import PeakNeed, PhaseSnapshots, Snapshot
 from planner.memory.terms import measured_term, term
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
@@ -79,3 +80,11 @@ def test_a_moment_has_the_sums_of_its_terms_and_no_other_figures():
     assert Snapshot("step", terms, "").activations is None  # only a pass holds those of further micro-batches
     assert forward.with_terms(terms[:1]).total == 5_000
     assert not hasattr(forward, "average")
+
+
+def test_further_micro_batches_add_to_a_pass_its_bounds_and_its_largest_tensor():
+    terms = [term("weights", 5_000, "", (), ""), measured_term("activations", 1_000, "", (), "")]
+    run = PhaseSnapshots((Snapshot("forward", terms, ""), Snapshot("step", terms, "")), dynamic=1_000)
+    assert run.need() == PeakNeed(ByteInterval(5_990, 6_000, 6_050), 1_000)
+    assert run.need(300) == PeakNeed(ByteInterval(6_290, 6_300, 6_350), 1_300)
+    assert run._replace(dynamic=0).need(300).largest == 0  # all is reserved from the start

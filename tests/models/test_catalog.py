@@ -185,6 +185,12 @@ def test_an_unknown_name_gets_a_reason_and_close_names(text: str, reason: str, h
     assert hint in caught.value.hint
 
 
+def test_a_single_letter_or_number_is_no_part_of_a_close_name() -> None:
+    with pytest.raises(SpecError) as caught:
+        resolve_model(CATALOG, "7")
+    assert "Close names" not in caught.value.hint
+
+
 def test_a_variant_is_the_same_network_stored_otherwise() -> None:
     plain, awq = CATALOG.model("Qwen/Qwen3-8B"), CATALOG.model("Qwen/Qwen3-8B-AWQ")
     assert awq.parameters == plain.parameters

@@ -368,9 +368,8 @@ def _diffusion_transformer_term(network: DiffusionTransformer, run: DiffusionRun
 
 def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, element_bytes: int, workload: Inference) -> Term:
     settings = workload.diffusion
-    side = decoder.sample_size // decoder.scale
-    tiled = settings.vae_tiling and max(run.height, run.width) > side
-    height, width = (min(run.height, side), min(run.width, side)) if tiled else (run.height, run.width)
+    side = decoder.sample_size // decoder.scale if settings.vae_tiling else max(run.height, run.width)
+    height, width = min(run.height, side), min(run.width, side)
     images = 1 if settings.vae_slicing else run.images
     low, likely, high = (
         images * decoder_elements(decoder, height, width, copies, element_bytes if run.eager else 0) * element_bytes

@@ -13,7 +13,9 @@ from planner.memory.logs.text import NUMBER, LogLine, LogText, rounded_amount, t
 from planner.memory.result import TermName
 from planner.units import MIB
 
-MARKS: Final = (" buffer size = ", "memory_breakdown_print:")
+_BUFFER_MARK: Final = " buffer size = "
+_BREAKDOWN_MARK: Final = "memory_breakdown_print:"
+MARKS: Final = (_BUFFER_MARK, _BREAKDOWN_MARK)
 _DECIMALS: Final = 2
 _DEVICE: Final = r"([A-Za-z][\w.\-\[\]:]{1,60})"
 _BUFFER: Final = re.compile(rf"{_DEVICE} {{1,4}}(?:(model|KV|RS|compute|output) )?buffer size = {{1,10}}{NUMBER} MiB")
@@ -46,7 +48,7 @@ _BUFFER_KINDS: Final = {
 
 def read_llama_cpp(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the buffers of the largest model loaded in the log, summed per device, and the unaccounted memory."""
-    buffers = [item for line in text.lines_with(*MARKS[:1]) for item in _buffer_amounts(line)]
+    buffers = [item for line in text.lines_with(_BUFFER_MARK) for item in _buffer_amounts(line)]
     device_sums = _sums_per_device(max(_split_by_model(buffers), key=_sum_bytes, default=[]))
     yield from device_sums
     yield from _breakdown_amounts(text, without_buffers=not device_sums)
@@ -112,7 +114,7 @@ def _sum_of_amounts(first: LoggedAmount, second: LoggedAmount) -> LoggedAmount:
 def _breakdown_amounts(text: LogText, without_buffers: bool) -> Iterator[LoggedAmount]:
     """Yield the amounts of each device's last memory breakdown; one before any load is llama.cpp's projection."""
     last: dict[str, tuple[re.Match[str], LogLine]] = {}
-    for line in text.lines_with(*MARKS[1:]):
+    for line in text.lines_with(_BREAKDOWN_MARK):
         match = _BREAKDOWN.search(line.text)
         if match and 0 <= int(match[8]) <= int(match[2]) and not _is_host_buffer(match[1]):
             last[match[1]] = (match, line)

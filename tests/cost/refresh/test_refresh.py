@@ -17,6 +17,7 @@ from planner.cost.refresh.refresh import (
     Refresh,
     accept_held_back_prices,
     discard_held_back_prices,
+    find_doubts,
 )
 from planner.cost.refresh.store import PriceStore, offers_in_use
 from planner.errors import PriceError
@@ -112,6 +113,23 @@ def test_what_is_held_of_others_stays_held(live):
     with pytest.raises(PriceError, match="Verda") as caught:
         discard_held_back_prices(live.store, ["Verda"])
     assert caught.value.hint == "Prices are held back for AWS."
+
+
+def test_of_several_held_providers_only_the_named_one_is_accepted(live):
+    live.server.files["/feed"] = feed(feed_offer())
+    live.refresh(live.feed)
+    live.server.files["/feed"] = feed(feed_offer(price_total_hr_usd=9.0))
+    live.serve_aws(AWS_ROWS[0].replace("55.04", "98.32"))
+    live.refresh(live.aws, live.feed)
+    assert accept_held_back_prices(live.store, ["AWS"]) == ("AWS",)
+    assert [part.provider for part in live.store.read().held.parts] == ["Verda"]
+
+
+def test_the_most_implausible_price_is_named_first():
+    machines = [(f"m{factor}", factor) for factor in (2, 9, 4)]
+    before = [offer(instance=name, on_demand_price_usd_per_hour=1) for name, _ in machines]
+    after = [offer(instance=name, on_demand_price_usd_per_hour=factor) for name, factor in machines]
+    assert [doubt.split()[0] for doubt in find_doubts(before, after)] == ["m9", "m4", "m2"]
 
 
 def test_believable_prices_replace_held_ones(live):

@@ -14,6 +14,7 @@ from planner.cost.rent_or_buy.cash_flows import (
     NEVER_DEARER,
     NO_HOURLY_SAVING,
     RENT_CHEAPER,
+    CashFlows,
     break_even,
 )
 from planner.cost.rent_or_buy.uncertainty import simulate
@@ -50,20 +51,25 @@ def test_a_commitment_is_paid_by_the_month_and_owed_to_the_end_of_its_term(catal
     assert simulate(case, draws=20) is not None
 
 
+def hourly(capex_usd: float, rent_usd_per_hour: float = 1.0) -> CashFlows:
+    """Return a purchase that costs nothing later, beside renting by the hour, of which the job needs 2,000 a year."""
+    never = dict.fromkeys(("resale_base_usd", "own_usd_per_year", "own_usd_per_hour", "rent_usd_per_year"), 0.0)
+    return two_cards().streams()._replace(capex_usd=capex_usd, rent_usd_per_hour=rent_usd_per_hour, **never)
+
+
+def test_a_purchase_may_pay_off_in_the_last_week_of_the_compared_years() -> None:
+    # 2,000 hours a year at 1 USD pay 1,990 USD after 0.995 years.
+    assert break_even(hourly(1_990.0), 1.0).years == pytest.approx(0.995)
+
+
+def test_owning_that_costs_as_much_as_renting_all_the_time_is_never_dearer() -> None:
+    found = break_even(hourly(0.0, 0.0), 1.0)
+    assert (found.years, found.years_reason) == (None, NEVER_DEARER)
+
+
 def test_groups_may_work_as_many_hours_as_they_have_together() -> None:
     # At 1 USD an hour, 10,000 group-hours pay for the purchase: more than a year has for one group, but not for two.
-    streams = (
-        two_cards()
-        .streams()
-        ._replace(
-            capex_usd=10_000.0,
-            resale_base_usd=0.0,
-            own_usd_per_year=0.0,
-            own_usd_per_hour=0.0,
-            rent_usd_per_hour=1.0,
-            rent_usd_per_year=0.0,
-        )
-    )
+    streams = hourly(10_000.0)
     one, two = (break_even(streams._replace(shape=streams.shape.evolve(groups=groups)), 1.0) for groups in (1, 2))
     assert (one.gpu_hours, one.reason) == (None, BEYOND_HORIZON)
     assert two.gpu_hours == pytest.approx(2 * 10_000)

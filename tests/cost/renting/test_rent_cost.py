@@ -36,6 +36,7 @@ def test_what_has_to_be_said_of_a_price_is_said(facts: RentFacts) -> None:
     cost = explained(quote(foreign, "on-demand", demand, 8, PLAIN, facts), demand, facts)
     assert cost.oldest_price_date == "2026-08-21"
     assert cost.terms[0].symbols[-1].meaning == "USD for one EUR"
+    assert cost.terms[0].symbols[0].source == "the job, 8 cards each"
     odd = OFFER.evolve(
         gpu=None,
         candidates=("h100-sxm5-80gb", "h100-pcie-80gb"),
@@ -51,6 +52,7 @@ def test_what_has_to_be_said_of_a_price_is_said(facts: RentFacts) -> None:
     said = explained(quote(odd, "on-demand", demand, 8, PLAIN, facts), demand, facts)
     assert len(said.notes) == 6
     assert said.oldest_price_date is None
+    assert said.terms[0].symbols[0].source == "the job, 1 card each"
     assert said.terms[0].certainty == "yours"
 
 

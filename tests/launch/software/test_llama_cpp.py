@@ -34,6 +34,8 @@ def test_layers_on_several_gpus_are_those_of_the_estimate():
     assert values(PLANS["gguf on 2"])["--tensor-split"] == "17,15"
     own = serving("llama.cpp", count=2, weights="Q8_0", parallel={"pipeline": 2, "pipeline_layers": (20, 12)})
     assert values(own)["--tensor-split"] == "20,12"
+    unexpressed = {row.field for row in launch_settings(own, CATALOG, "llama-server").not_expressed}
+    assert "parallel.pipeline_layers" not in unexpressed
 
 
 def test_slots_besides_the_batch_are_left_to_the_clients():

@@ -58,6 +58,6 @@ def test_it_is_measured_by_its_own_benchmark_and_metrics(batch):
     facts = launch_facts(serving("sglang", batch=batch), CATALOG, SGLANG_SERVER)
     speed, cache = SGLANG_SERVER.measure(facts, SGLANG_SERVER.write(facts))
     assert "sglang.bench_serving" in speed.command
-    assert f"--max-concurrency {batch}" in speed.command
+    assert f"--max-concurrency {batch} --num-prompts {8 * batch}" in speed.command
     assert any(name == "first-token" for name, _ in speed.figures) is (batch == 1)
     assert cache.figures == (("cache-tokens", "sglang:max_total_num_tokens"),)

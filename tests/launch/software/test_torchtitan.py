@@ -50,6 +50,19 @@ def test_replicas_without_sharing_are_ddp():
     assert "--parallelism.fsdp_reshard_after_forward" not in found
 
 
+@pytest.mark.parametrize(
+    ("offload", "key", "comment"),
+    [
+        ("none", "--training.no-enable_cpu_offload", "parameters stay on the GPU"),
+        ("parameters", "--training.enable_cpu_offload", "parameters, gradients and states in RAM"),
+    ],
+)
+def test_states_in_ram_are_asked_for_and_those_on_the_cards_too(offload, key, comment):
+    plan = training(parallel={"zero": 3, "offload": offload}, **H100)
+    found = [row for row in launch_settings(plan, CATALOG, "torchtitan").settings if "cpu_offload" in row.key]
+    assert [(row.key, row.comment) for row in found] == [(key, comment)]
+
+
 def test_several_nodes_find_each_other_before_the_program_is_named():
     text = (
         launch_settings(training(gpu="h100-sxm5-80gb", count=16, parallel={"zero": 3}), CATALOG, "torchtitan", "slurm")

@@ -7,6 +7,7 @@ from pipeline_phases import phases
 
 from planner.hardware.catalog import load_hardware
 from planner.memory.diffusion.blocks import decoder_elements, resnet_elements, rotation_bytes, transformer_elements
+from planner.memory.diffusion.timeline import diffusion_timeline
 from planner.memory.estimate import estimate_memory
 from planner.models.catalog import load_models
 from planner.models.diffusion import DiffusionTransformer
@@ -102,6 +103,27 @@ def test_longer_prompts_take_more_where_an_encoder_takes_them():
     short, long = (phases(FLUX, diffusion=Diffusion(prompt_tokens=tokens)) for tokens in (128, 512))
     assert short["denoise"] < long["denoise"]
     assert short["encode-text"] < long["encode-text"]
+
+
+def terms(architecture, phase, name="activations"):
+    """Return the bytes and the symbols' values of a term in each snapshot of a phase, for two images."""
+    found = diffusion_timeline(architecture, with_defaults(Inference(batch=2), architecture, 1))
+    written = [term for one in found.snapshots if one.name == phase for term in one.written() if term.name == name]
+    return [(term.bytes, {symbol.name: symbol.value for symbol in term.symbols}) for term in written]
+
+
+@pytest.mark.parametrize(("architecture", "tokens"), [(FLUX, 512), (SD3, 77 + 256)])
+def test_a_denoiser_reads_the_text_tokens_that_its_pipeline_hands_it(architecture, tokens):
+    # FLUX hands over T5's 512 tokens, without CLIP's 77; SD 3 both, T5's 256 tokens behind CLIP's.
+    ((_, symbols),) = terms(architecture, "denoise")
+    assert symbols["T"] == tokens
+
+
+def test_the_numbers_of_each_text_encoder_come_to_its_bytes():
+    encoders = terms(FLUX, "encode-text")
+    assert [symbols["T"] for _, symbols in encoders] == [77, 512]
+    for held, symbols in encoders:
+        assert symbols["B"] * symbols["T"] * symbols["a"] == pytest.approx(held, rel=1e-3)
 
 
 def test_a_block_that_widens_copies_its_input():

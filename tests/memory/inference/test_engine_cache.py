@@ -3,13 +3,20 @@
 from small_models import DEEPSEEK, llama, other
 from vllm_cases import with_states
 
-from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes
+from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes, latent_token_bytes, waiting_notes
 
 
 def test_a_token_takes_keys_and_values_of_every_layer():
     assert engine_cache_bytes(llama(), "bf16", 2) == CachedBytes(32 * 2 * 4096 * 2, 0, 0, 0)
     assert engine_cache_bytes(llama(), "fp8", 2).token == 32 * 2 * 4096
     assert engine_cache_bytes(other("deepseek_v3", DEEPSEEK), "bf16", 2).token == 4 * 576 * 2
+
+
+def test_latent_attention_caches_an_index_only_where_it_is_sparse():
+    mixer = other("deepseek_v3", DEEPSEEK).main.groups[0].layer.mixer
+    assert latent_token_bytes(mixer, "bf16") == (576 * 2,)
+    # 128 elements of the index in fp8, with one fp32 scale.
+    assert latent_token_bytes(mixer.evolve(indexer_dim=128), "bf16") == (576 * 2, 128 + 4)
 
 
 def test_windows_and_states_are_counted_apart_and_shared_caches_once():
@@ -29,3 +36,8 @@ def test_windows_and_states_are_counted_apart_and_shared_caches_once():
 
 def test_an_encoder_caches_nothing():
     assert engine_cache_bytes(llama().evolve(kind="encoder"), "bf16", 2) == CachedBytes(0, 0, 0, 0)
+
+
+def test_only_requests_beyond_those_that_run_are_said_to_wait():
+    assert waiting_notes(8, 8) == ()
+    assert waiting_notes(12, 8) == ("4 of 12 requests wait because no more than 8 run at the same time.",)

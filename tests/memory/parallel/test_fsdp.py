@@ -4,8 +4,9 @@ import pytest
 from sharded_runs import CARDS, SHORT, held, parts, run
 from small_models import MIXTRAL, llama, other, small_llama
 
-from planner.memory.estimate import estimate_memory
+from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.parallel.shares import sharded_counts
+from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Training
 
@@ -71,3 +72,33 @@ def test_one_layer_has_no_other_to_gather_ahead():
     deep = estimate_memory(small_llama(num_hidden_layers=2), Training(parallel=Parallel(zero=3)), count=2)
     assert result.total_bytes < deep.total_bytes
     assert sum(term.bytes for term in result.terms) == result.total_bytes
+
+
+def exchanged(reshard: bool) -> dict[str, list[dict[str, int]]]:
+    """Return the buffers of each snapshot, in order, of three layers of which each is gathered by itself."""
+    model, parallel = small_llama(num_hidden_layers=3), Parallel(zero=3, reshard_after_forward=reshard)
+    found: dict[str, list[dict[str, int]]] = {}
+    for snapshot in fullest_timeline(model, with_defaults(Training(parallel=parallel), model, 2)).snapshots:
+        parts = [part for term in snapshot.written() if term.name == "communication" for part in term.parts]
+        found.setdefault(snapshot.name, []).append({part.name: part.bytes for part in parts})
+    return found
+
+
+def test_the_backward_pass_gathers_a_layer_ahead_unless_all_stayed_whole():
+    running, ahead, own = (
+        "unsharded parameters of the running layer",
+        "prefetched parameters of the next layer",
+        "gradients of the running layer, not reduced yet",
+    )
+    at_the_head, in_the_last, *_ = exchanged(reshard=True)["backward"]
+    assert {running, ahead, own} & set(at_the_head) == {ahead}
+    assert {running, ahead, own} & set(in_the_last) == {running, ahead, own}
+    at_the_head, in_the_last, *_ = exchanged(reshard=False)["backward"]
+    assert {running, ahead, own} & set(at_the_head) == set()
+    assert {running, ahead, own} & set(in_the_last) == {own}
+
+
+def test_the_last_of_three_layers_is_gathered_beside_the_two_that_stayed_whole():
+    gathering = exchanged(reshard=False)["forward"][0]
+    kept = gathering["layers that stay unsharded until their backward pass"]
+    assert kept == 2 * gathering["unsharded parameters of the last layer"]

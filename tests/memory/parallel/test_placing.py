@@ -5,7 +5,8 @@ from deep_networks import cards, training
 from small_models import bundled, llama, small_llama
 
 from planner.memory.estimate import estimate_memory, estimate_on
-from planner.memory.parallel.placing import CardGroup, least_shards
+from planner.memory.parallel.placing import CardGroup, layers_by_free_memory, least_shards
+from planner.memory.software import serving_memory
 from planner.units import GIB
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
@@ -39,6 +40,8 @@ def test_cards_of_unknown_memory_share_evenly():
     unknown = tuple(one._replace(usable=None) for one in named)
     result = estimate_on(llama(), Inference(parallel=Parallel(pipeline=2)), unknown)
     assert [row.layers for row in result.per_gpu] == [16, 16]
+    one = Inference(parallel=Parallel(pipeline=1))
+    assert layers_by_free_memory(llama(), one, serving_memory("hf"), list(named), 1) == ()
 
 
 def test_a_stage_of_several_unequal_cards_is_a_row_each():

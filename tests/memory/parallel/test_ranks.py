@@ -75,7 +75,10 @@ def test_the_fullest_stage_counts():
 def test_only_the_last_stage_computes_the_loss():
     result = estimate_memory(llama(), training(pipeline=2), count=2)
     assert result.per_gpu[0].stage == 0
-    assert "loss" in {phase.name for phase in result.phases} or result.fullest == 0
+    for layers, fullest in (((7, 1), 0), ((1, 7), 1)):
+        uneven = estimate_memory(DEEP, training(pipeline=2, pipeline_layers=layers), count=2)
+        assert uneven.fullest == fullest
+        assert ("loss" in {phase.name for phase in uneven.phases}) == (fullest == 1)
 
 
 def test_replicas_that_answer_know_nothing_of_each_other():

@@ -184,3 +184,9 @@ def test_a_network_without_tokens_has_no_vocabulary_to_share():
     share = tensor_share(vit, 4)
     assert share.vocabulary is None
     assert share.parameters < vit.parameters / 3
+
+
+def test_numbers_of_each_state_head_are_divided():
+    shapes = sizes(tensor_share(other("mamba2", MAMBA2), 2))
+    assert [shapes[f"mixer.{name}"] for name in ("A_log", "D", "dt_bias")] == [(4,)] * 3
+    assert shapes["norm.weight"] == (64,)

@@ -6,7 +6,8 @@ import pytest
 from loss_cases import H, T, V, losses
 from tuned_networks import kept, needed, network
 
-from planner.memory.training.fused import fused_chunk_tokens
+from planner.memory.training.fused import fused_chunk_tokens, fused_linear_loss_memory
+from planner.memory.training.losses import OutputHead
 
 torch = pytest.importorskip("torch")
 from watched_storages import Peak  # noqa: E402  # it imports torch
@@ -38,6 +39,14 @@ def test_liger_adds_the_gradient_of_the_head_from_a_copy(compute: str, dtype: st
         fused_linear_cross_entropy(hidden, weight, labels)
     head = predicted.head_gradient * (2 if compute == "bf16" else 4)
     assert watched.peak == pytest.approx(predicted.forward.bytes + head, rel=0.02)
+
+
+@pytest.mark.parametrize(("trained", "more"), [(V * H, " + V × h × (w + 4)"), (0, "")])
+def test_a_trained_head_adds_its_gradient_and_an_fp32_copy_to_ligers_loss(trained: int, more: str) -> None:
+    memory = fused_linear_loss_memory(OutputHead(T, V, H, 2), 2, trained)
+    formula = memory.forward.write().formula
+    assert formula == f"C × V × w + T × h × r{more}"
+    assert memory.forward.bytes == 32 * V * 2 + T * H * 2 + (V * H * (2 + 4) if trained else 0)
 
 
 def test_liger_makes_about_as_many_logits_as_the_input_has_numbers() -> None:

@@ -3,6 +3,7 @@
 import pytest
 from small_models import llama
 from training_snapshots import alive, snapshots
+from tuned_networks import network
 
 from planner.memory.estimate import estimate_memory
 from planner.workload.workload import Training
@@ -48,3 +49,9 @@ def test_plain_sgd_with_few_tokens_peaks_where_all_gradients_meet_the_logits():
 def test_an_update_of_all_parameters_in_one_call_holds_copies_of_them():
     assert "temporaries" not in alive(snapshots(llama()), "step")
     assert alive(snapshots(llama(), optimizer_step="foreach"), "step")["temporaries"] == 2 * P
+
+
+def test_the_backward_pass_leaves_the_decoder_before_it_reaches_the_first_layer_of_the_encoder():
+    told = [one.explanation for one in snapshots(network("t5")).snapshots if one.name == "backward"]
+    order = ("at the head", "the last layer", "the decoder's first layer", "reached the first layer", "the embedding")
+    assert all(words in one for words, one in zip(order, told, strict=True))

@@ -71,7 +71,7 @@ def test_a_lost_or_sleeping_card_has_a_verdict_with_advice(state, kind, severity
 
 def test_no_readings_give_an_unknown_verdict_and_an_unknown_card_an_error():
     history = a_history(seconds=-1)
-    assert diagnose(history, UUID).kind is VerdictKind.UNKNOWN
+    assert (diagnose(history, UUID).kind, diagnose(history, UUID).at) == (VerdictKind.UNKNOWN, 0.0)
     assert "second reading" in diagnose(history, UUID).sentence
     with pytest.raises(KeyError):
         diagnose(history, "GPU-none")

@@ -62,7 +62,7 @@ def _read_gemma4(fields: ConfigFields) -> Architecture:
         frame,
         [mixers[kind] for kind in kinds],
         [feed_forwards[kind.shares] for kind in kinds],
-        before=_embedding_tensors(fields, sizes, width),
+        before=_embedding_tensors(fields, sizes, width) if width else None,
     )
 
 
@@ -150,12 +150,9 @@ def _layer_embedding_tensors(width: int, hidden: int) -> Tensors:
 
 
 def _embedding_tensors(fields: ConfigFields, sizes: StackSizes, width: int) -> Tensors:
-    tokens = embedding("model.embed_tokens", sizes.vocabulary, sizes.hidden)
-    if not width:
-        return tokens
     rows = fields.integer("vocab_size_per_layer_input", default=262_144)
     return (
-        *tokens,
+        *embedding("model.embed_tokens", sizes.vocabulary, sizes.hidden),
         *embedding("model.embed_tokens_per_layer", rows, sizes.layers * width),
         *linear("model.per_layer_model_projection", sizes.layers * width, sizes.hidden),
         *norm_tensors("model.per_layer_projection_norm", width, FP32_RMS),

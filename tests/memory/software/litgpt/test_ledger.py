@@ -80,6 +80,11 @@ def test_bitsandbytes_holds_on_to_what_quantized_projections_read():
     assert bitsandbytes_input_bytes(layer(), H, dropped._replace(quantized=False)) == (0, 0)
 
 
+def test_bitsandbytes_holds_nothing_of_a_first_block_without_adapters():
+    head = BlockSettings(2, 2, AdaptedParts(frozenset({"head"}), 8, dropout=True), quantized=True)
+    assert bitsandbytes_input_bytes(layer(), H, head, input_has_gradient=False) == (0, 0)
+
+
 def test_autocast_casts_frozen_matrices_where_a_derivative_goes_through():
     mixed = BlockSettings(4, 2, QUERY_VALUE)
     whole = H * (Q + 2 * KV) + H * Q + 3 * H * INNER

@@ -68,6 +68,21 @@ def test_quantized_steps_hold_the_inputs_of_the_step_before_until_their_loss():
     assert of(plain, "loss", "activations") < of(snapshots, "loss", "activations")
 
 
+@pytest.mark.parametrize("dropout", [0, 0.1])
+def test_only_an_adapted_head_keeps_its_input(dropout):
+    targets = (("query",), ("query", "head"))
+    without, adapted = (
+        of(
+            step(small_llama(), method="lora", lora=Lora(targets=names, rank=8, dropout=dropout)),
+            "forward",
+            "activations",
+        )
+        for names in targets
+    )
+    # 512 tokens of width 64 and the adapter's 8 numbers, each in 16 bits, with a byte of dropout's mask each.
+    assert adapted - without == 512 * (2 * (64 + 8) + (64 if dropout else 0))
+
+
 def test_autocast_makes_a_copy_of_a_frozen_head_for_each_part_and_one_of_a_trained_head():
     model = small_llama()
     frozen, trained = (

@@ -7,7 +7,7 @@ dimensions named here, a context of 4,096 tokens unless said, micro-batches of 5
 import pytest
 
 from planner.memory.software.llama_cpp.graph import GraphAllocator, GraphBatch, GraphNetwork, compute_buffer_bytes
-from planner.models.architecture import Attention, Layer, Mlp, Moe, Norm
+from planner.models.architecture import Attention, LatentAttention, Layer, Mlp, Moe, Norm
 from planner.units import MIB
 
 NORM = Norm(kind="rms")
@@ -58,6 +58,16 @@ def printed(network: GraphNetwork, **changes) -> float:
 )
 def test_the_buffer_is_as_long_as_llama_cpp_says(network: GraphNetwork, changes: dict[str, int], mib: float):
     assert printed(network, **changes) == pytest.approx(mib, abs=0.011)
+
+
+@pytest.mark.parametrize("flash", [True, False])
+def test_a_layer_of_latent_attention_leaves_nothing_to_the_next_ones(flash: bool):
+    mixer = LatentAttention(
+        heads=16, q_lora_rank=1536, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128
+    )
+    latent = layer(1, 1, 4096).evolve(mixer=mixer)
+    few, many = (printed(GraphNetwork(4096, 1000, (latent,) * count), flash=flash) for count in (3, 9))
+    assert few == many
 
 
 def test_on_a_card_there_is_no_room_for_embeddings_that_are_given():

@@ -3,7 +3,7 @@
 import pytest
 from tuned_networks import network
 
-from planner.memory.training.adapters.layer import saved_by_tuned_layer
+from planner.memory.training.adapters.layer import feed_forward_norm_bytes, saved_by_tuned_layer
 from planner.memory.training.adapters.settings import AdapterSettings, Formats, LayerSettings
 from planner.memory.training.adapters.trained import LayerTuning, projection_indices
 from planner.memory.training.autograd.layer import saved_by_layer
@@ -71,6 +71,25 @@ def test_the_more_is_trained_the_more_is_kept(name, compute):
             )
             assert 0 <= alone <= reached
             assert frozen <= reached <= whole
+
+
+def test_the_first_layer_keeps_one_norm_less_where_queries_are_trained():
+    layer, hidden = layers("llama")[0]
+    queries = tuple("trained" if "q_proj" in tensor.name else "frozen" for tensor in layer.tensors)
+    first, next_ = (
+        saved_by_tuned_layer(layer, hidden, LayerSettings(FORMATS["bf16"], "sdpa", None), LayerTuning(queries, reached))
+        for reached in (False, True)
+    )
+    assert next_.norms - first.norms == 4 * hidden + 4  # the fp32 copy of its input, and the root
+
+
+@pytest.mark.parametrize("name", ["falcon", "gpt_neox"])
+def test_a_parallel_layer_has_no_norm_that_the_feed_forward_block_frees(name):
+    layer, hidden = layers(name)[0]
+    trained = LayerTuning(("trained",) * len(layer.tensors))
+    settings = LayerSettings(FORMATS["bf16"], "sdpa", None)
+    assert feed_forward_norm_bytes(layer, hidden, settings, trained) == 0
+    assert feed_forward_norm_bytes(layer.evolve(parallel=False, norm_count=2), hidden, settings, trained) > 0
 
 
 def test_experts_computed_all_at_once_are_cast_under_autocast():

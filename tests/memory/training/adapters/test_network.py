@@ -1,11 +1,19 @@
 """What a partly trained network saves behind its layers, and holds in its backward pass."""
 
 import pytest
-from small_models import bundled
+from small_models import bundled, small_llama
 from traced_families import COMMON, FAMILIES
 from tuned_networks import kept, needed, network
 
+from planner.memory.training.adapters.layer import saved_by_tuned_layer
+from planner.memory.training.adapters.network import saved_by_tuned_network, tuned_backward_points
+from planner.memory.training.adapters.settings import AdapterSettings, Formats, LayerSettings
+from planner.memory.training.adapters.trained import LayerTuning, TunedLayers, tuning_of
+from planner.memory.training.checkpointing import Checkpoints
+from planner.memory.training.saved import BackwardPoint
 from planner.models.readers.config_json import read_config
+from planner.workload.defaults import with_defaults
+from planner.workload.training import Training
 
 MAMBA = {
     "model_type": "mamba",
@@ -52,3 +60,51 @@ def test_towers_of_vision_language_models_are_adapted_but_not_run():
     text = needed(model, method="lora", compute="bf16")
     assert kept(text) > 0
     assert text.term("adapters").bytes > 0
+
+
+PLAIN = LayerSettings(Formats(2, 2, 2, 2, autocast=False), "sdpa", None)
+
+
+def points(statuses, settings=PLAIN, *, checkpointed=False):
+    """Return the points of the backward pass of a small llama's layer, of which `statuses` tells a tensor's status."""
+    model = small_llama()
+    layer = model.main.groups[0].layer
+    tuning = LayerTuning(tuple(statuses(tensor.name) for tensor in layer.tensors))
+    ledger = saved_by_tuned_layer(layer, 64, settings, tuning)
+    return tuned_backward_points(
+        TunedLayers(model.main, layer, tuning, 2), settings, ledger, 8, checkpointed=checkpointed
+    )
+
+
+def test_only_a_layer_that_is_recomputed_holds_the_gradients_that_wait():
+    waiting = BackwardPoint((3 * 2 + 2) * 64)  # three times the stream and once what products read, in 16 bits
+    assert waiting in points(lambda _: "trained", checkpointed=True)
+    assert waiting not in points(lambda _: "trained")
+
+
+def test_adapters_of_the_gate_make_their_result_twice():
+    def adapted(name):
+        return "adapted" if "gate" in name or "up" in name else "frozen"
+
+    # B's output and its scaled copy in fp32, 160 wide, beside the stream and its normed values in 16 bits, 64 wide.
+    made = BackwardPoint(2 * 4 * 160 + (2 + 2) * 64)
+    adapters = AdapterSettings(8, 4, 4, dropout=False, dora=False, converts=True)
+    assert made in points(adapted, PLAIN._replace(adapters=adapters))
+    assert made not in points(adapted)
+
+
+def saved(model, kind="none", *trained):
+    workload = with_defaults(Training(trainable=trained, compute="bf16", sequence_length=8), model, 1)
+    return saved_by_tuned_network(model, tuning_of(model, workload), PLAIN, 1, 8, Checkpoints(kind))
+
+
+def test_the_first_layer_keeps_its_input_beside_its_own_activations_as_a_checkpoint_alone():
+    assert saved(small_llama(), "none", "*").first == 0
+    assert saved(small_llama(), "full", "*").first == 8 * 2 * 64
+
+
+def test_a_head_behind_a_trained_projection_reads_what_that_keeps_anyway():
+    common = COMMON | FAMILIES["opt"].sizes | {"model_type": "opt", "word_embed_proj_dim": 256}
+    found = saved(read_config(common, "opt"), "none", "*")
+    # The norm's input and statistics, the projection's input of width 512, and its result of width 256.
+    assert found.behind == 8 * ((2 * 512 + 8) + 2 * 512 + 2 * 256)

@@ -1,8 +1,11 @@
 """Activations that one layer saves, by hand."""
 
+import pytest
 from small_models import small_llama
 from training_snapshots import TOKENS, alive, layer_difference, snapshots
 
+from planner.memory.precision import Precision
+from planner.memory.training.autograd.layer import feed_forward_norm_and_readers_bytes, saved_by_layer
 from planner.models.architecture import StateMixer
 
 LAYER = {"h": 4096, "q": 4096, "kv": 1024, "i": 14_336, "a": 32}
@@ -34,6 +37,32 @@ def test_eager_attention_keeps_scores_and_repeated_heads():
     h, q, _, i, a = LAYER.values()
     per_token = 16 * h + 8 * q + 8 * i + 8 + 6 * a * TOKENS
     assert layer_difference(compute="bf16", attention="eager") == TOKENS * per_token
+
+
+BF16 = Precision(parameter_bytes=2, compute_bytes=2, residual_bytes=2, autocast=False)
+
+
+def attention_bytes(**changes):
+    """Return what attention of 4 heads and 2 of keys, each of 16 elements, keeps of a token in the fused kernel."""
+    layer = small_llama().main.groups[0].layer
+    return saved_by_layer(layer.evolve(mixer=layer.mixer.evolve(**changes)), 64, BF16, "flash").attention
+
+
+def test_norms_of_queries_and_keys_keep_what_they_read_and_write():
+    # Of 64 + 32 elements the fp32 input and the 16-bit values, and a root for each of 4 + 2 heads.
+    assert attention_bytes(qk_norm="head") - attention_bytes() == (4 + 2) * (64 + 32) + 4 * (4 + 2)
+
+
+def test_rotated_queries_and_keys_do_not_free_the_matrix_that_holds_the_values():
+    assert attention_bytes(fused_qkv=True) - attention_bytes() == 2 * (64 + 32)
+    assert attention_bytes(fused_qkv=True, rotary=False) == attention_bytes(rotary=False)
+
+
+@pytest.mark.parametrize(("parallel", "norms", "has_own"), [(False, 2, True), (True, 2, False), (False, 1, False)])
+def test_a_norm_before_the_feed_forward_block_is_only_that_of_a_second_step(parallel, norms, *, has_own):
+    layer = small_llama().main.groups[0].layer.evolve(parallel=parallel, norm_count=norms)
+    norm_and_output = (4 + 2) * 64 + 4 + 2 * 64
+    assert feed_forward_norm_and_readers_bytes(layer, 64, BF16) == (norm_and_output if has_own else 0)
 
 
 def test_a_layer_of_states_keeps_its_expanded_stream():

@@ -42,6 +42,7 @@ def test_which_layers_hold_experts() -> None:
     assert sparse(found) == [False, True] * 4
     assert any(tensor.name.endswith("e_score_correction_bias") for tensor in by_layer(found)[1].tensors)
     assert sparse(tiny("ernie4_5_moe", **ernie, moe_layer_end_index=3)) == [False, True] * 2 + [False] * 4
+    assert sparse(tiny("ernie4_5_moe", **ernie | {"moe_layer_interval": 1}, moe_layer_start_index=0)) == [True] * 8
     llama4 = {**EXPERTS, "intermediate_size_mlp": 96}
     assert sparse(tiny("llama4_text", **llama4, moe_layers=[0])) == [True] + [False] * 7
     assert sparse(tiny("llama4_text", **llama4, interleave_moe_layer_step=2)) == [False, True] * 4

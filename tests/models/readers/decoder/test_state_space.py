@@ -37,6 +37,14 @@ def test_falcon_h1_runs_attention_and_mamba_in_parallel() -> None:
     layer = hybrid("falcon_h1", FALCON_H1).main.groups[0].layer
     assert isinstance(layer.mixer, Attention)
     assert isinstance(layer.second_mixer, StateMixer)
+    assert hybrid("falcon_h1", FALCON_H1, num_hidden_layers=1).main.groups[0].layer == layer
+
+
+@pytest.mark.parametrize(("stated", "rotates"), [({}, False), ({"position_embedding_type": "rope"}, True)])
+def test_attention_of_granite_hybrids_is_rotated_only_if_stated(stated: dict[str, object], *, rotates: bool) -> None:
+    found = hybrid("granitemoehybrid", GRANITE, **stated)
+    mixers = [group.layer.mixer for group in found.main.groups]
+    assert [mixer.rotary for mixer in mixers if isinstance(mixer, Attention)] == [rotates]
 
 
 def test_nemotron_layers_can_be_listed_by_letters() -> None:

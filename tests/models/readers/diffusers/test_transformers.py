@@ -1,7 +1,11 @@
 """Denoising transformers: parameters of FLUX, Stable Diffusion 3 and PixArt by their options."""
 
+from contextlib import nullcontext
+
+import pytest
 from made_pipelines import PIPELINE, VAE
 
+from planner.errors import ModelFileError
 from planner.models.readers.config_json import read_config
 
 
@@ -22,6 +26,10 @@ def test_stable_diffusion_3_5_has_a_second_attention():
     second = 4 * (hidden * hidden + hidden) + 3 * hidden * hidden + 3 * hidden
     assert two.parameters - one.parameters == 2 * second + 2 * 2 * 8 + 3 * 4 * 8
     assert one.components[0].buffers == 8 * 8 * hidden
+    for side, refused in ((4096, False), (4097, True)):
+        components = {"transformer": {**transformer, "pos_embed_max_size": side}, "vae": VAE}
+        with pytest.raises(ModelFileError, match="pos_embed_max_size") if refused else nullcontext():
+            read_config({**PIPELINE, "components": components}, "test")
 
 
 def test_pixart_can_embed_the_image_size():

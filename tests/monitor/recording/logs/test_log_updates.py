@@ -3,7 +3,7 @@
 from datetime import date
 
 import pytest
-from logs_kit import samples
+from logs_kit import cards, samples
 
 from planner.errors import RecordingError
 from planner.monitor.recording.logs.log_updates import updates_from_lines
@@ -22,6 +22,13 @@ def test_a_clock_set_back_gives_increasing_times(imported):
 
 def test_no_lines_give_no_updates():
     assert list(updates_from_lines([], date(2026, 1, 1))) == []
+
+
+def test_the_size_of_the_memory_is_a_fact_of_the_card_and_no_reading(imported):
+    found = imported("index,memory.total [MiB],power.draw [W]\n0,1024 MiB,100 W\n0,1024 MiB,110 W\n")
+    (card,) = cards(found)
+    assert {name: fact.value for name, fact in card.facts.items()} == {"memory_total_bytes": 2**30}
+    assert [set(look.devices[card.uuid]) for look in samples(found)] == [{"power_watts"}] * 2
 
 
 def test_a_log_with_too_many_cards_is_an_error(imported):
