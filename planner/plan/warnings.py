@@ -229,13 +229,12 @@ def _warn_emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
 def _warn_resident_experts(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     """Warn that all experts are in memory, although each token uses only a few."""
     blocks = (group.layer.feed_forward for stack in architecture.stacks for group in stack.groups)
-    routed = [(block.experts, block.top_k) for block in blocks if isinstance(block, Moe)]
+    routed = next((block for block in blocks if isinstance(block, Moe)), None)  # all layers have as many experts
     total, active = evaluation.parameters, evaluation.active_parameters
-    if not routed or total - active < NOTABLE_SHARE * total:
+    if routed is None or total - active < NOTABLE_SHARE * total:
         return
-    experts, visited = max(routed)
     sentence = (
-        f"All {experts:,} experts of a layer are in memory, although each token uses only {visited:,}: "
+        f"All {routed.experts:,} experts of a layer are in memory, although each token uses only {routed.top_k:,}: "
         f"{total / 1e9:.3g} B parameters determine the memory, {active / 1e9:.3g} B the speed."
     )
     yield PlanWarning(name="resident-experts", sentence=sentence, source=_EXPERTS)

@@ -363,7 +363,6 @@ class Replica:
 
     def _free(self, number: int, own: int) -> None:
         self.used_blocks -= own
-        self._shared.pop(number, None)
         prefixes = self.requests.prefixes[number]
         if self._prefixes is not None and prefixes:
             self.used_blocks -= self._prefixes.release(prefixes, self.capacity - self.used_blocks)

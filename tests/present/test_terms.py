@@ -76,6 +76,11 @@ def test_the_global_batch_is_a_product(training, serving):
     assert in_plan("Global batch size", serving) == ""
 
 
+def test_the_utilization_is_a_share_of_the_peak_rate(training):
+    share = training.time.mfu_fraction
+    assert in_plan("MFU", training) == f"In your plan: {share * 100:.0f}{THIN}% of the peak rate."
+
+
 def test_figures_of_the_card_need_a_card(serving, without_card):
     assert in_plan("CUDA core", serving) == "In your plan: GeForce RTX 4090, 16,384 cores."
     assert in_plan("CUDA core", without_card) == ""

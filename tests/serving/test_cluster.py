@@ -92,6 +92,7 @@ def test_a_run_stops_when_it_is_asked_to():
     for router in ("round-robin", "least-loaded"):
         requests = asked(*[(number / 10, 10, 50) for number in range(20)])
         assert not serve(replicas_for(requests, 2), requests, router, lambda: True)
+    assert requests.replica[1:] == [-1] * 19  # it is asked with the first request
     requests = asked((0.0, 10, 50))
     assert finish(replicas_for(requests, 1)[0], lambda: True)
 

@@ -8,7 +8,7 @@ from planner.performance.inference.request import prompt_time
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice
 from planner.plan.serving.service_simulation import deploy_plan
-from planner.serving.deployment import Disaggregation, ServingSetup
+from planner.serving.deployment import Disaggregation, ServingSetup, _obstacle
 from planner.serving.simulate import simulate_traffic
 from planner.serving.traffic import FixedLength, SharedPrefixes
 
@@ -62,6 +62,14 @@ def test_the_reason_is_said_where_nothing_can_be_simulated():
 def test_a_cache_without_room_is_a_reason():
     plan = plan_on("l40s", context_length=768, prompt_length=500, engine={"memory_utilization": 0.3})
     assert reason(plan) in ("no memory is left for the KV cache", "the model does not fit on these cards")
+
+
+@pytest.mark.parametrize(("tokens", "said"), [(0, "no memory is left for the KV cache"), (1, "")])
+def test_a_cache_has_room_for_a_token_or_none(tokens, said):
+    evaluation = evaluate(plan_on("l40s", context_length=768, prompt_length=500), bundled())
+    memory = evaluation.memory
+    left = memory.replaced(cache_pool=memory.cache_pool.evolve(tokens=tokens))
+    assert _obstacle(evaluation.architecture, left) == said
 
 
 def test_a_measured_spread_is_narrower():

@@ -69,6 +69,7 @@ def test_a_request_without_room_is_preempted_and_read_again():
     assert [lost.request for lost in replica.preemptions] == [1]
     assert requests.end[0] < requests.end[1]
     assert replica.most_blocks == 6
+    assert replica._outstanding == 0
 
 
 def test_a_prompt_that_is_read_is_preempted_for_an_answer_that_came_before():
@@ -172,6 +173,17 @@ def test_a_request_waits_while_answers_of_others_may_need_the_cache():
     requests = asked((0.0, 16, 100), (0.0, 16, 60))
     answered(requests, blocks=8, answer_share=0.5)
     assert requests.scheduled[1] == requests.end[0]
+    # 19 of 20 blocks are free, 304 tokens, of which half of the 100 are kept: enough for 16 and 60.
+    both = asked((0.0, 16, 100), (0.0, 16, 60))
+    answered(both, blocks=20, answer_share=0.5)
+    assert both.scheduled == [0.0, 0.0]
+
+
+def test_a_stall_delays_the_answers_that_were_given_before_it_alone():
+    """By hand: two prompts of 0.1 s, one after the other, stall the first answer, but not that of the first prompt."""
+    requests = asked((0.0, 10, 10), (0.035, 100, 2), (0.035, 100, 2))
+    replica = answered(requests, RoundTimes(prompt_token=0.001), mixes=False, step_tokens=100)
+    assert replica.intervals.total == pytest.approx(9 * 0.01 + 2 * 0.1 + 2 * 0.01)
 
 
 def test_common_beginnings_are_read_once():

@@ -87,8 +87,8 @@ def test_a_function_that_returns_a_pair_has_its_own_inputs(found):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"class A(\n", "line 1"),
-        (b"\0", "null byte"),
+        (b"class A(\n", "is not Python: line 1, '(' was never closed"),
+        (b"\0", "is not Python: source code string cannot contain null bytes"),
         (b"x = " + b"(" * 5000, "is not Python"),
         (b"#" * 2**21, "large"),
     ],
@@ -99,6 +99,15 @@ def test_a_file_that_is_not_python_is_an_error(tmp_path, content, reason):
     with pytest.raises(ModelFileError) as error:
         find_trace_candidates(file)
     assert reason in error.value.message
+
+
+def test_a_file_may_have_a_mebibyte(tmp_path):
+    file = tmp_path / "net.py"
+    file.write_bytes(b"#" * 2**20)
+    assert find_trace_candidates(file) == ()
+    file.write_bytes(b"#" * (2**20 + 1))
+    with pytest.raises(ModelFileError, match="too large"):
+        find_trace_candidates(file)
 
 
 def test_a_missing_file_is_an_error(tmp_path):

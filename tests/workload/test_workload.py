@@ -4,6 +4,8 @@ from small_models import other, small_llama
 
 from planner.errors import SpecError
 from planner.workload.defaults import default_weight_format, with_defaults
+from planner.workload.fields import fields_of
+from planner.workload.presentation import FieldContext
 from planner.workload.workload import Inference, Parallel, Training, Workload
 
 T5 = {"d_model": 64, "d_ff": 128, "d_kv": 16, "num_heads": 4, "num_layers": 2, "vocab_size": 100}
@@ -64,3 +66,13 @@ def test_the_answer_of_an_encoder_and_decoder_need_not_hold_the_prompt():
 def test_parameters_are_in_fp32_under_autocast_and_else_as_computed(compute, weights):
     assert default_weight_format(Training(compute=compute)) == weights
     assert with_defaults(Training(compute=compute), small_llama(), count=1).weights == weights
+
+
+def test_attention_of_llama_cpp_is_with_or_without_its_own_kernel():
+    attention = fields_of("inference")["attention"]
+    titles = {
+        profile: attention.choices(FieldContext(Inference(profile=profile), small_llama()))
+        for profile in ("hf", "llama.cpp")
+    }
+    assert titles["llama.cpp"] == {"sdpa": "Flash attention", "eager": "Without flash attention"}
+    assert titles["hf"].keys() == {"eager", "sdpa", "flash"}

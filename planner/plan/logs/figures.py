@@ -295,8 +295,8 @@ def _explanations(compared: FigureComparison, under: Evaluation) -> Iterator[str
         "request": time.bound,
     }
     bound = bounds.get(figure.name, time.token_bound)
-    limit = f"the estimate is limited by {bound} and " if bound else "the estimate "
-    yield f"{'Slower' if is_slower else 'Faster'} than the range: {limit}rests on {_BASES[time.basis]}."
+    pace = "Slower" if is_slower else "Faster"
+    yield f"{pace} than the range: the estimate is limited by {bound} and rests on {_BASES[time.basis]}."
     if is_slower:
         yield "Watch clocks, power limit and other load during the run: `gpu-planner monitor`."
 

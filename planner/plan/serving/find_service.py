@@ -268,19 +268,12 @@ def _evaluated(question: _Question, plan: Plan, gpu: Gpu, count: int) -> Evaluat
         return evaluate(plan.evolve(gpu=gpu.id, count=1), catalog)
     domain = tensor_domain((gpu,), plan.timing)
     schemes = sharing_schemes(_filled(question, plan), question.architecture, count, domain)
-    whole = [scheme for scheme in schemes if _shards(scheme.settings) == count]
+    settled = {"sharing": "manual", "data": 1}
+    parallels = [workload.parallel.evolve(**{**scheme.settings, **settled}) for scheme in schemes]
+    whole = [parallel for parallel in parallels if parallel.model_shards == count]
     if not whole:
         return None
-    parallel = workload.parallel.evolve(**{**whole[-1].settings, "sharing": "manual", "data": 1})
-    return evaluate(plan.evolve(gpu=gpu.id, count=count, workload=workload.evolve(parallel=parallel)), catalog)
-
-
-def _shards(settings: Mapping[str, object]) -> int:
-    found = 1
-    for name in ("tensor", "pipeline", "context"):
-        degree = settings.get(name, 1)
-        found *= degree if isinstance(degree, int) else 1
-    return found
+    return evaluate(plan.evolve(gpu=gpu.id, count=count, workload=workload.evolve(parallel=whole[-1])), catalog)
 
 
 def _filled(question: _Question, plan: Plan) -> Inference:

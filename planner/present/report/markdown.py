@@ -56,17 +56,17 @@ def _block_lines(block: Block) -> Iterator[str]:
 def _table_lines(
     columns: Sequence[ReportColumn], rows: Sequence[Sequence[str]], *, last_is_total: bool
 ) -> Iterator[str]:
-    yield _row_line([column.title for column in columns])
-    yield _row_line(["---:" if column.align == "right" else "---" for column in columns], is_rule=True)
+    yield _row_line([_escaped(column.title) for column in columns])
+    yield _row_line(["---:" if column.align == "right" else "---" for column in columns])
     for index, row in enumerate(rows):
         cells = [_escaped(cell) for cell in row]
         if last_is_total and index == len(rows) - 1:
             cells = [f"**{cell}**" if cell else "" for cell in cells]
-        yield _row_line(cells, is_rule=True)
+        yield _row_line(cells)
 
 
-def _row_line(cells: Sequence[str], *, is_rule: bool = False) -> str:
-    return f"| {' | '.join(cell if is_rule else _escaped(cell) for cell in cells)} |"
+def _row_line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _escaped(text: str) -> str:

@@ -5,7 +5,14 @@ from known_engines import ENGINES
 from small_models import bundled
 from timed_requests import CHAT, LLAMA_8B, gpu, timed
 
-from planner.performance.inference.estimate import inference_time, is_decoding_measured, request_spread_factor
+from planner.performance.inference.estimate import (
+    inference_time,
+    is_decoding_measured,
+    request_spread_factor,
+    served_model,
+)
+from planner.performance.inference.request import encoder_pass_time, prompt_time
+from planner.performance.inference.work import work_of
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -91,6 +98,17 @@ def test_a_decoder_behind_an_encoder_reads_both_caches():
     assert long.first_token_seconds > short.first_token_seconds
     assert long.term("cache_read").seconds > short.term("cache_read").seconds
     assert short.seconds == pytest.approx(short.first_token_seconds + 64 * short.output_token_seconds)
+
+
+def test_a_decoder_behind_an_encoder_begins_with_one_token_of_each_sequence():
+    architecture = bundled().models.model("google-t5/t5-large")
+    fields = {"weights": "bf16", "prompt_length": 100, "context_length": 64, "batch": 4_096}
+    workload = with_defaults(Inference(**fields), architecture, 1)
+    run = served_model(architecture, workload, gpu("rtx-4090"), TimeSetting())
+    reading = encoder_pass_time(run, work_of(architecture, "bf16", 0), 4_096, 100)
+    begin = prompt_time(run._replace(encoder_tokens=100), 4_096, 1)
+    found = timed(model="google-t5/t5-large", **fields)
+    assert found.first_token_seconds == pytest.approx(reading.followed_by(begin).seconds)
 
 
 def test_images_are_read_before_the_prompt():

@@ -3,7 +3,7 @@
 import pytest
 from small_models import bundled
 
-from planner.models.diffusion import find_networks
+from planner.models.diffusion import ImageDecoder, UNet, find_networks
 from planner.performance.estimate import estimate_time
 from planner.performance.inference.images import decoder_counts, denoiser_counts, pipeline_counts
 from planner.performance.setting import TimeSetting
@@ -61,6 +61,28 @@ def test_operations_of_denoisers_and_decoders(model, side, text, denoiser_tflop,
     denoiser, decoder = find_networks(bundled().models.model(model).components)
     assert denoiser_counts(denoiser, side, side, text).flops == pytest.approx(denoiser_tflop * 1e12, rel=0.02)
     assert decoder_counts(decoder, side, side).flops == pytest.approx(decoder_tflop * 1e12, rel=0.02)
+
+
+def test_the_middle_of_a_unet_has_a_transformer_block_between_two_convolution_blocks():
+    """By hand, with 8 channels, 16 pixels and 2 text tokens of width 4 at a single level."""
+    unet = UNet(
+        channels=(8,), depths=(0,), heads=(1,), mid_depth=1, layers=1, latent_channels=4, text_width=4, sample_size=4
+    )
+    first, behind_skip = 9 * 2 * 8 * 8, 9 * (16 * 8 + 8 * 8) + 16 * 8
+    block = (2 + 4 + 2 + 12) * 8 * 8 + 2 * 8 * (16 + 2)  # projections, then scores and values of pixels and text
+    ends = 2 * 9 * 4 * 8
+    macs = 16 * (ends + 3 * first + 2 * behind_skip + block) + 2 * 8 * 4 * 2
+    counts = denoiser_counts(unet, 4, 4, 2)
+    assert counts.flops == 2 * macs
+    assert counts.calls == 1 + 5 * 12 + 45
+
+
+def test_a_decoder_attends_between_two_convolution_blocks_at_the_latents():
+    """By hand, with 8 channels and 16 pixels: what convolutions and the attention write, and the image."""
+    decoder = ImageDecoder(channels=(8,), layers=1, latent_channels=4, sample_size=4)
+    counts = decoder_counts(decoder, 4, 4)
+    assert counts.elements == 16 * (8 + 4 * 2 * 8 + 5 * 8 + 3)
+    assert counts.calls == 4 * 12 + 3
 
 
 def test_an_image_is_its_steps_twice_with_guidance():

@@ -42,6 +42,11 @@ def test_a_decoding_step_is_that_of_the_pass():
             assert max(seconds, found.least) == pytest.approx(exact, rel=0.002), (sequences, context)
 
 
+def test_a_step_is_calculated_once_for_a_number_of_sequences():
+    steps = StepTimes(served(**H100), 1_500)
+    assert steps.decoding(8) is steps.decoding(8)
+
+
 def test_the_host_limits_small_networks():
     run = served(**{**H100, "model": "Qwen/Qwen3-0.6B"})
     found = StepTimes(run, 1).decoding(1_000)

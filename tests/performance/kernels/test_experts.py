@@ -54,3 +54,10 @@ def test_the_fullest_of_several_cards_decides_but_sees_no_token_twice() -> None:
     assert even == pytest.approx(20e-6 + 2 * 16_384 * 8 / 64 * WEIGHTS / 100e12, rel=1e-4)
     uneven = experts_seconds(PLAIN._replace(uneven=1e6), shared._replace(skewed=1), CARD)
     assert uneven == pytest.approx(20e-6 + 2 * 16_384 * 2 * WEIGHTS / 100e12, rel=1e-4)
+
+
+def test_the_share_of_the_fullest_card_grows_with_the_number_of_cards() -> None:
+    """By hand: 4 · 0.25 · 4^0.5 ÷ √(64 ÷ 4) = 0.5 more than the mean of four cards."""
+    curve = PLAIN._replace(uneven=0.25, uneven_growth=0.5, even_growth=0)
+    seconds = experts_seconds(curve, SHAPE._replace(tokens=16_384, experts=64, cards=4, skewed=1), CARD)
+    assert seconds == pytest.approx(20e-6 + 1.5 * 2 * 16_384 * 8 / 4 * WEIGHTS / 100e12, rel=1e-4)

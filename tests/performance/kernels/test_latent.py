@@ -36,3 +36,12 @@ def test_many_heads_are_bound_by_their_products() -> None:
     assert latent_write_seconds(busy, shape, CARD) == pytest.approx(
         8e-6 + 64 * 128 * 8_192 * 2 * 1_088 / 100e12, rel=1e-4
     )
+
+
+def test_each_64_heads_of_a_sequence_occupy_a_multiprocessor() -> None:
+    """By hand: 100 sequences of 128 heads are two waves on 100 multiprocessors, and one of 64 heads is one."""
+    shape = LatentShape(sequences=100, tokens=64, heads=128, cache_bytes=1)
+    alone = WRITE._replace(memory=1e9, unit=1)
+    one_wave = 64 * 576 / CARD.port_bytes_per_s
+    assert latent_write_seconds(alone, shape, CARD) == pytest.approx(8e-6 + 2 * one_wave, rel=1e-4)
+    assert latent_write_seconds(alone, shape._replace(heads=64), CARD) == pytest.approx(8e-6 + one_wave, rel=1e-4)

@@ -6,7 +6,8 @@ import pytest
 
 from planner.paths import catalog_dir
 from planner.performance.kernels.attention import AttentionShape
-from planner.performance.kernels.curves import curves_of
+from planner.performance.kernels.card import kernel_card
+from planner.performance.kernels.curves import curves_of, find_curve
 from planner.performance.kernels.experts import ExpertShape
 from planner.performance.kernels.latent import LatentShape
 from planner.performance.kernels.times import (
@@ -64,6 +65,17 @@ def test_every_kind_of_kernel_has_a_time(catalog: Catalog) -> None:
         collective_time(gpu, "nccl", "nccl", "all-gather", 8, 1e8),
     ]
     assert [time is not None and time.low_seconds < time.seconds < time.high_seconds for time in times] == [True] * 8
+
+
+def test_queries_with_keys_of_their_own_have_a_kernel_of_their_own(catalog: Catalog) -> None:
+    gpu = catalog.hardware.gpu("h200-sxm-141gb")
+    for key_heads, kernel in ((32, "attention-write-single"), (8, "attention-write")):
+        shape = AttentionShape(16, 4_096, 32, key_heads, 128, 0, 2)
+        curve, card = find_curve(gpu, kernel, "vllm", "bf16", 128), kernel_card(gpu)
+        found = attention_token_time(gpu, "vllm", "bf16", shape)
+        assert None not in (curve, card, found)
+        law = LAWS[kernel]
+        assert found.seconds == law.seconds(law.curve(*curve.curve.parameters), shape, card)
 
 
 def test_a_card_without_a_table_takes_the_curves_of_its_family(catalog: Catalog) -> None:

@@ -32,6 +32,12 @@ def test_formats_have_launch_times_of_their_own() -> None:
     assert engine.seconds_per_layer(card, "awq4-128") == 5e-6
 
 
+def test_cards_without_4_bit_floats_read_them_as_other_formats_of_4_bits() -> None:
+    engine = Engine(name="test", layer_seconds=1e-6, source="a test")
+    shares = {name: engine.read_share(gpu(name), "nvfp4").fraction for name in ("h100-sxm5-80gb", "b200-sxm-180gb")}
+    assert shares == {"h100-sxm5-80gb": 0.58, "b200-sxm-180gb": 0.45}
+
+
 def test_chunks_follow_each_other_through_equal_stages() -> None:
     work = work_of(bundled().models.model("meta-llama/Llama-3.1-8B"), "bf16")
     engine = Engine(name="test", layer_seconds=1e-6, source="a test")

@@ -1,7 +1,7 @@
 """Work of a micro-batch, with the arithmetic."""
 
 import pytest
-from small_models import llama, small_llama
+from small_models import bundled, llama, small_llama
 from timed_steps import step
 
 from planner.hardware.gpu import Gpu
@@ -39,3 +39,9 @@ def test_packed_samples_attend_to_themselves_alone(h100: Gpu) -> None:
     assert packed.flops < whole.flops
     longer = step(llama(), h100, setting=TimeSetting(packed_tokens=100_000))
     assert longer.batch.forward == whole.batch.forward
+
+
+def test_cross_attention_without_an_encoder_reads_as_many_tokens_as_the_sequence_has(h100: Gpu) -> None:
+    vision = bundled().models.model("meta-llama/Llama-3.2-11B-Vision")
+    once, twice = (step(vision, h100, sequence_length=length).batch.kept_bytes for length in (1_024, 2_048))
+    assert twice == 2 * once

@@ -194,6 +194,14 @@ def test_advice_for_a_plan_that_fits_is_ranked_by_savings(catalog):
     assert all(advice.verdict is None for advice in without_card)
 
 
+def test_a_faster_program_is_one_of_at_most_eight_pieces_of_advice(catalog):
+    workload = Inference(batch=16, attention="eager", prompt_logits="all")
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=workload, gpu="b300-sxm-288gb", count=4)
+    found = names(advise(plan, catalog))
+    assert found[0].startswith("Run in vLLM: ")
+    assert len(found) == 8
+
+
 def test_a_requested_prompt_is_shortened_with_the_context(catalog):
     workload = Inference(context_length=32_768, prompt_length=32_768, attention="eager")
     found = advise(Plan(model=LLAMA, workload=workload, gpu="a100-sxm4-80gb"), catalog)

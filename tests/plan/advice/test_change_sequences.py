@@ -58,6 +58,17 @@ def test_inference_is_split_by_tensors_or_layers(catalog, profile, field, counts
     assert not any(one.lever == "cards" for one in plan_sequences(made, made.workload, architecture, 8))
 
 
+def test_a_diffusion_pipeline_makes_fewer_or_smaller_images(catalog):
+    plan = Plan(
+        model=ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5"),
+        workload=Inference(batch=2, image_size="512x512"),
+    )
+    evaluation = evaluate(plan, catalog)
+    fewer, smaller = plan_sequences(plan, evaluation.workload, evaluation.architecture, 8)
+    assert fewer.change(1).name == "1 image at once"
+    assert smaller.change(max(smaller.values)).name == "images of 448 × 448 pixels"
+
+
 def test_a_context_stays_as_long_as_its_prompt(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(context_length=32_768))
     evaluation = evaluate(plan, catalog)

@@ -6,7 +6,8 @@ from log_texts import RUN, TRAIN, corrected, llama_cpp, smi, summary
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrections import _largest_working_term, suggest_correction
+from planner.plan.logs.corrections import _largest_working_term, counter_correction, suggest_correction
+from planner.plan.logs.log_amounts import MeasuredAmount
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
 
@@ -21,6 +22,13 @@ def test_a_log_of_another_run_corrects_nothing(catalog):
     comparison = compare_plan(TRAIN, catalog, read_log(summary(2350, 2390)))
     assert "not from a run of this plan" in comparison.row("allocated").explanation
     assert suggest_correction(comparison, evaluate(TRAIN, catalog), "2026-10-03", "ab") is None
+
+
+@pytest.mark.parametrize(("measured", "is_corrected"), [(699, False), (700, True), (1_400, True), (1_401, False)])
+def test_what_is_from_seven_tenths_to_seven_fifths_of_the_estimate_corrects_it(catalog, measured, is_corrected):
+    actual = MeasuredAmount(measured * MIB, measured * MIB, measured * MIB, "peak", ())
+    found = counter_correction("process", 1_000 * MIB, 0, actual, evaluate(TRAIN, catalog))
+    assert [item.added_bytes for item in found] == [(measured - 1_000) * MIB] * is_corrected
 
 
 def test_a_lower_bound_never_reduces_the_estimate(catalog):

@@ -145,6 +145,14 @@ def test_changes_are_tried_only_where_the_plan_does_not_fit(catalog):
     assert changed.cheapest.gpu == "rtx-4090"
 
 
+def test_a_card_is_left_out_for_what_the_plan_is_on_it_and_not_for_what_its_changes_are(catalog):
+    plan = TUNING.evolve(workload=Training())  # which no card holds only just
+    found = recommended(plan, catalog, counts=[1], having=["own"], vendors=["NVIDIA"])
+    reasons = {one.reason for one in found.left_out}
+    assert "does-not-fit" in reasons
+    assert reasons.isdisjoint({"tight", "not-supported"})
+
+
 def test_options_are_told_as_they_are_found(catalog):
     parts: list[Recommendation] = []
     whole = recommend(TUNING, catalog, TODAY, Wish(counts=(1, 2)), found=parts.append)

@@ -29,6 +29,7 @@ def consequences(plan, traffic=CHAT, targets=TARGETS, stop=lambda: False):
 
 def test_the_smallest_increase_that_breaks_a_target_is_found():
     found = consequences(plan_on("l40s", 2), CHAT.at_rate(8))
+    assert all(bool(each.broken) is not each.holds for each in found.values())
     prompts = found["longer-prompts"]
     assert (prompts.factor, prompts.holds) == (1.5, True) or prompts.broken == ("p95 time to first token",)
     assert found["fewer-replicas"].factor == 0.5

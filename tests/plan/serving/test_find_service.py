@@ -72,6 +72,28 @@ def test_more_requests_need_more_replicas():
     assert found[0] == 1
 
 
+def test_the_number_of_replicas_is_found_with_the_share_of_one_before_all_are_simulated(monkeypatch):
+    whole, option = [], find_service._option
+
+    def noted(question, configuration, replicas):
+        whole.append(replicas)
+        return option(question, configuration, replicas)
+
+    monkeypatch.setattr(find_service, "_option", noted)
+    quick = Targets(limits=(parse_latency_target("ttft", "p95=100ms"),))
+    assert searched(traffic=CHAT.at_rate(100), targets=quick, gpus=("l40s",))[-1].best.replicas == 11
+    assert whole == [11]
+
+
+def test_the_option_that_costs_least_comes_first_whichever_is_tried_first():
+    quick = Targets(limits=(parse_latency_target("ttft", "p95=100ms"),))
+    answers = searched(traffic=CHAT.at_rate(100), targets=quick, gpus=("h100-sxm5-80gb", "instinct-mi300x"))
+    assert next(each.best.plan.gpu for each in answers if each.best) == "h100-sxm5-80gb"
+    cheapest, other = answers[-1].options
+    assert (cheapest.plan.gpu, other.plan.gpu) == ("instinct-mi300x", "h100-sxm5-80gb")
+    assert cheapest.usd_per_month < other.usd_per_month
+
+
 def test_fewest_cards_or_watts_instead_of_dollars():
     busy = CHAT.at_rate(60)
     cards = searched(traffic=busy, objective="cards")[-1].best

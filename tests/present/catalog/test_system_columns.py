@@ -6,7 +6,9 @@ from catalog_samples import CARD, RACK, SHEET
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.system import System
+from planner.memory.fit import CardFit
 from planner.plan.catalog import load_catalog
+from planner.plan.placement import SystemFit
 from planner.plan.prices import rents_by_system, rents_of, system_price_fields
 from planner.present import format as fmt
 from planner.present.catalog.records import system_fields
@@ -37,6 +39,19 @@ def test_no_cell_of_any_system_is_empty(rows):
 def test_the_second_column_is_the_plans_verdict():
     assert SYSTEM_COLUMNS[1].key == "fits"
     assert SYSTEM_COLUMNS[1].shown
+
+
+def test_free_memory_is_that_of_each_of_several_accelerators():
+    single = System(id="box", name="Box", vendor="ACME", kind="server", gpu_id="card", provenance=SHEET)
+    fits = dict.fromkeys(("rack", "box"), SystemFit(CardFit("card", "fits", 74 * GIB, 80 * GIB, 6 * GIB, ())))
+    tooltips = [
+        plain(COLUMNS["fits"].tooltip(row))
+        for row in system_rows(HardwareCatalog(gpus=(CARD,), systems=(RACK, single)), fits)
+    ]
+    assert tooltips == [
+        "6.00 GiB free on each of 72, shared as in the plan or by its software",
+        "6.00 GiB free",
+    ]
 
 
 def test_figures_of_one_accelerator_have_their_source(rows, by_id):

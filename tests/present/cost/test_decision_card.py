@@ -70,6 +70,12 @@ def test_a_card_of_ones_own_is_used_and_not_bought(seen):
     assert "your own" in view.text
 
 
+def test_a_service_of_several_machines_says_how_many_its_peak_needs(seen):
+    terms = CostTerms(job=Service(requests_per_day=3_000_000))
+    view, _ = seen(gpu="l40s", workload=Inference(profile="vllm", batch=16), cost=terms)
+    assert any(detail.startswith("Peak load needs 17 × L40S: 17 machines if rented") for detail in view.details)
+
+
 def test_a_plan_that_does_not_fit_has_no_decision(seen):
     view, cost = seen(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
     assert (view.headline, view.subject, view.is_blocked) == ("Does not fit", cost.blocked.sentence, True)

@@ -20,6 +20,7 @@ from planner.present.cost.summary import (
     break_even_sentence,
     carbon_sentence,
     chance_sentence,
+    cost_terms,
     dates_sentence,
     hours_phrase,
     hybrid_sentence,
@@ -176,6 +177,14 @@ def test_owning_some_and_renting_the_rest(catalog):
     always = mixed.evolve(always_on=True)
     assert "rent the others day and night" in hybrid_sentence(always, 5)
     assert hybrid_sentence(always.evolve(best=hybrid.mixes[0]), 5) == ""
+
+
+def test_the_terms_of_a_comparison_are_those_of_both_sides(catalog):
+    result = estimated(catalog).result
+    rent, own = result.rent, result.own
+    assert cost_terms(result) == (*rent.terms, *own.upfront, *own.monthly)
+    assert cost_terms(result.evolve(own=None)) == rent.terms
+    assert cost_terms(result.evolve(rent=None)) == (*own.upfront, *own.monthly)
 
 
 def test_what_is_billed_is_said_with_where_it_is_from(catalog):

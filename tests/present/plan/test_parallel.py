@@ -109,6 +109,13 @@ def test_what_was_chosen_is_named_with_its_cards(workload, words):
             " 23.6 GiB. Check that Hugging Face is configured for it.",
         ),
         (
+            "rtx-3090",
+            2,
+            Inference(profile="vllm"),
+            "Assumed: tensor parallelism over 2 GPUs, because a full copy needs ",
+            " 23.6 GiB. Check that vLLM is configured for it.",
+        ),
+        (
             "h100-sxm5-80gb",
             8,
             Training(optimizer="soap"),

@@ -35,6 +35,7 @@ def test_the_memory_bar_is_as_long_as_the_card_and_names_every_part():
     assert bars[0].width == pytest.approx(figure.width / 2)  # 12 of 24 GiB are weights
     assert {"Weights 12.0 GiB", "KV cache 3.00 GiB", "Free 8.00 GiB"} <= set(_texts(figure))
     assert "Weights 12.0 GiB" in seen(figure.caption)
+    assert max(shape.y for shape in figure.shapes if isinstance(shape, DrawingLabel)) < figure.height
 
 
 def test_a_bar_that_is_too_long_marks_where_the_card_ends():
@@ -65,6 +66,14 @@ def test_costs_that_cross_are_marked_where_they_do(catalog):
     figure = cost_figure(estimate, None, "Buying")
     assert 0 < estimate.result.break_even.years < 5
     assert any(shape.is_dashed for shape in figure.shapes if isinstance(shape, Polyline))
+
+
+def test_costs_of_cents_are_drawn_below_a_dollar():
+    points = [SimpleNamespace(years=year, rent_usd=year / 2, own_usd=0.25) for year in (0.0, 1.0)]
+    estimate = SimpleNamespace(result=SimpleNamespace(curve=points, break_even=None))
+    lines = [shape for shape in cost_figure(estimate, None, "Buying").shapes if isinstance(shape, Polyline)]
+    rented = next(line.points for line in lines if line.color == "series-1")
+    assert [y for _, y in rented] == pytest.approx([260, 260 - 248 * 0.5 / 1.05])
 
 
 def test_without_a_curve_there_is_no_figure(catalog):
@@ -108,7 +117,21 @@ def test_a_gap_at_the_end_ends_the_line():
     assert sum(line.color == "series-1" for line in lines) == 1
 
 
-@pytest.mark.parametrize("curve", [ReadingsCurve("0", (), ()), ReadingsCurve("0", (0.0, 1.0), (None, None))])
+def test_titles_are_a_third_of_the_plot_apart():
+    curves = [ReadingsCurve(title, (0.0, 1.0), (1.0, 2.0)) for title in ("0", "1", "2")]
+    figure = readings_figure("Use", "%", curves)
+    swatches = [shape.x for shape in figure.shapes if isinstance(shape, Rectangle)]
+    assert swatches == pytest.approx([64, 64 + 644 / 3, 64 + 2 * 644 / 3])
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        ReadingsCurve("0", (), ()),
+        ReadingsCurve("0", (0.0, 1.0), (None, None)),
+        ReadingsCurve("0", (0.0,), (5.0,)),
+    ],
+)
 def test_without_readings_there_is_no_figure(curve):
     assert readings_figure("Use", "%", (curve,)) is None
 
@@ -121,7 +144,10 @@ def test_the_timeline_is_stacked_and_keeps_the_peak():
     top = min(y for _, y in areas[-1].points)
     assert top == pytest.approx(240 - 228 / 1.05)
     assert peak > 0
-    assert timeline_figure(timeline.evolve(times=(0,), series=(), operators=("",), modules=("",), lines=("",))) is None
+    first = timeline.series[0]
+    for series in ((), (first.evolve(bytes=first.bytes[:1]),)):
+        moment = timeline.evolve(times=(0,), series=series, operators=("",), modules=("",), lines=("",))
+        assert timeline_figure(moment) is None
 
 
 def test_a_long_timeline_is_thinned_without_losing_its_peak():

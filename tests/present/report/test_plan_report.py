@@ -10,6 +10,7 @@ from planner.cost.job import Run, Service
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.errors import PlannerError
 from planner.plan.plan import ModelChoice, Plan
+from planner.present.format import THIN
 from planner.present.report import plan_report
 from planner.present.report.document import Bullets, CodeListing, Drawing, Prose, ReportTable
 from planner.present.report.html import report_html
@@ -75,6 +76,7 @@ def test_settings_say_whether_the_plan_states_them(service):
     workload = _section(service, "Workload and assumptions")
     table = next(block for block in workload.blocks if isinstance(block, ReportTable))
     stated = {row[0]: row[2] for row in table.rows}
+    assert table.rows[0] == ("Parameters", f"8.03{THIN}B", "")
     assert stated["Batch size"] == "stated"
     assert stated["Context length"] == "default"
     assert "For 200,000 requests per day, over 5 years." in _texts(workload)

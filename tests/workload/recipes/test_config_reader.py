@@ -43,6 +43,12 @@ def test_what_training_cannot_be_is_an_error_about_its_key():
         read({"base_model": "x", "adapter": "lora", "peft_autocast_adapter_dtype": False, "fp16": True})
 
 
+def test_a_key_that_training_cannot_follow_sets_nothing():
+    recipe = read({"base_model": "x", "fp16": True})
+    assert {entry.key for entry in recipe.ignored if "cannot be trained" in entry.reason} == {"fp16"}
+    assert [entry.field for entry in recipe.read if entry.key == "fp16"] == ["compute"]
+
+
 def test_whole_numbers_in_other_spellings_and_sizes_of_one():
     assert workload_of({"base_model": "x", "micro_batch_size": 2.0, "sequence_len": " 64 "}).micro_batch == 2
     alone = {"parallelism_config_tp_size": 1, "parallelism_config_dp_shard_size": 1}

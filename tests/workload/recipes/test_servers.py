@@ -55,6 +55,8 @@ def test_the_context_of_llama_server_is_divided_among_slots(words, context):
 def test_layers_of_llama_server_are_split_by_whole_numbers():
     recipe = read("llama.cpp", "-m", "a.gguf", "-ts", "20,12", "-ngl", "all", "--no-kv-unified")
     assert (recipe.cards, recipe.workload.parallel.pipeline_layers) == (2, (20, 12))
+    reasons = {entry.key: entry.reason for entry in recipe.ignored}
+    assert reasons["--n-gpu-layers"] == "all layers, as in a plan that sets no number"
     assert read("llama.cpp", "-m", "a.gguf", "-ts", "0.5,0.5").workload.parallel.pipeline == 2
     assert read("llama.cpp", "-m", "a.gguf", "-ts", "1").cards == 1
 

@@ -71,8 +71,10 @@ def test_what_is_not_estimated_is_told(text, key):
 def test_pure_bf16_is_read_and_odd_formats_are_refused():
     found = recipe("--config llama3_8b --training.dtype bfloat16")
     assert (found.workload.weights, found.workload.compute) == ("bf16", "bf16")
-    with pytest.raises(RecipeError, match="goes with no computing"):
+    with pytest.raises(RecipeError, match=r"training\.dtype goes with no computing"):
         recipe("--config llama3_8b --training.dtype bfloat16 --training.mixed_precision_param float32")
+    with pytest.raises(RecipeError, match=r"training\.mixed_precision_param goes with no computing"):
+        recipe("--config llama3_8b --training.mixed_precision_param float16")
 
 
 def test_a_configuration_that_is_not_known_names_no_known_model():
