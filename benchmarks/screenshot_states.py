@@ -136,6 +136,7 @@ def draw_objectives(window: "MainWindow", folder: Path) -> None:
     window.show_tab("memory")
     for name, plan in sample_objectives().items():
         window.workspace.replace(plan, None)
+        settle(window)
         open_sections(window.tab)
         draw_in_all_looks(window, folder, f"objective-{name}")
 

@@ -53,7 +53,7 @@ class FleetConnection(Spec):
     @classmethod
     def _check_place(cls, secret: str) -> str:
         if not re.fullmatch(r"(env|file):.+|keyring", secret):
-            raise HintedError("is the place of a password or token, not itself", "Give env:NAME, file:PATH or keyring.")
+            raise HintedError("must say where the password or token is", "Give env:NAME, file:PATH or keyring.")
         return secret
 
     @property

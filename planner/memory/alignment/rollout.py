@@ -105,11 +105,8 @@ def engine_share(
             f"completions at once, of {generation.batch:,} in a step."
         )
         if pool.sequences < 1:
-            refusal = (
-                f"vLLM does not start with {percent}, since its weights and one completion need more: raise the "
-                "engine's memory (--engine-memory)"
-            )
-            note = f"{refusal}."
+            refusal = f"vLLM does not start with {percent}: raise the engine's memory (--engine-memory)"
+            note = f"vLLM does not start with {percent}: its weights and one completion need more."
     owned = 0 if shares_weights else weights
     held -= weights - owned
     tables = sum(each.bytes for each in peak.terms if each.name == "buffers")
