@@ -15,12 +15,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic, process_time, sleep, thread_time, time
 from typing import TYPE_CHECKING
+
+from planner.fleet.cards import LabelledValue
 
 if TYPE_CHECKING:
     from planner.gui.monitor.fleet.fleet_page import FleetPage
@@ -28,7 +30,15 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "fleet")]
 
-from fleet_kit import FakePrometheus, dcgm_fleet, exposition, real_prometheus, serving  # noqa: E402  # path above
+from fleet_kit import (  # noqa: E402  # path above
+    Answering,
+    FakePrometheus,
+    Page,
+    dcgm_fleet,
+    exposition,
+    real_prometheus,
+    serving,
+)
 
 INTERVAL_SECONDS = 15.0
 DAY_SECONDS = 86_400
@@ -170,13 +180,18 @@ def watch_waiting(client: type) -> list[float]:
 
 def serve_played(pipe: Connection, cards: int) -> None:
     """Serve a played Prometheus until the pipe is closed."""
-    fake = FakePrometheus(dcgm_fleet(cards), now=time())
+    _serve(pipe, played(dcgm_fleet(cards)))
 
-    def answer(path: str, form: dict[str, str], headers: dict[str, str]) -> object:
+
+def played(samples: list[LabelledValue]) -> Answering:
+    """Return the answers of a Prometheus that has just scraped `samples`."""
+    fake = FakePrometheus(samples, now=time())
+
+    def answer(path: str, form: Mapping[str, str], headers: Mapping[str, str]) -> Page:
         fake.now = time()
         return fake(path, form, headers)
 
-    _serve(pipe, answer)
+    return answer
 
 
 def serve_scrapes(pipe: Connection, cards: int) -> None:

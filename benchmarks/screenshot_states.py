@@ -1,4 +1,4 @@
-"""Views of the window beside its tabs: the Start page's doors, popovers, drawers, further dialogs, and errors."""
+"""Views of the window beside its tabs: the Start page's doors, popovers, drawers, dialogs, fleets and errors."""
 
 import json
 from collections.abc import Callable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from planner.gui.memory.tab import MemoryTab
     from planner.gui.window import MainWindow
 
+FLEET_CARDS = 100
 # Width at which the questions are a drawer.
 DRAWER_SIZE = (960, 700)
 LOG = """torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of \
@@ -130,6 +131,37 @@ def draw_drawers(window: "MainWindow", folder: Path) -> None:
     draw_in_all_looks(window, folder, "cost-unfolded")
 
 
+def draw_objectives(window: "MainWindow", folder: Path) -> None:
+    """Draw each objective, and what an engine holds besides a model, with all sections opened."""
+    window.show_tab("memory")
+    for name, plan in sample_objectives().items():
+        window.workspace.replace(plan, None)
+        settle(window)
+        open_sections(window.tab)
+        draw_in_all_looks(window, folder, f"objective-{name}")
+
+
+def sample_objectives() -> "dict[str, Plan]":
+    """Return a plan for each objective, and with a draft, adapters and a cache in RAM."""
+    from planner import Inference, ModelChoice, Plan, Training
+
+    llama = ModelChoice(id="meta-llama/Llama-3.1-8B")
+    lora = Training(method="lora", activation_checkpointing="full", sequence_length=1536)
+    objectives: dict[str, dict[str, object]] = {
+        "dpo": {"method": "dpo"},
+        "ppo": {"method": "ppo", "reward": "model"},
+        "grpo": {"method": "grpo", "engine": "same-cards", "engine_memory": 0.3},
+        "grpo-starved": {"method": "grpo", "engine": "same-cards", "engine_memory": 0.05},
+    }
+    plans = {
+        name: Plan(model=llama, workload=lora.evolve(micro_batch=8, alignment=alignment), gpu="h100-sxm5-80gb")
+        for name, alignment in objectives.items()
+    }
+    drafted = {"method": "model", "model": "meta-llama/Llama-3.2-1B", "tokens": 4}
+    serving = Inference(profile="vllm", batch=8, speculation=drafted, adapters={"slots": 4, "rank": 32})
+    return {**plans, "drafted": Plan(model=llama, workload=serving, gpu="h100-sxm5-80gb")}
+
+
 def open_sections(whole: "QWidget") -> None:
     """Open each section of `whole` that is shown."""
     from PySide6.QtWidgets import QToolButton
@@ -164,6 +196,41 @@ def draw_more_dialogs(window: "MainWindow", folder: Path) -> None:
         window.workspace.apply("edit", count=2)
         draw_blocking(window, folder / f"dialog-save-{scheme}.png", window.documents.new)
     monitor.feed.go_live()
+
+
+def draw_fleet(window: "MainWindow", folder: Path) -> None:
+    """Draw a fleet, one of its cards, what a refusal leaves of it, and a fleet that was never read."""
+    from fleet import dcgm_fleet, played, serving
+
+    from planner.fleet.connection import FleetConnection
+
+    tab, is_refused = window.monitor(), False
+    answer = played(dcgm_fleet(FLEET_CARDS, use=lambda place: 0.0 if place % 10 == 3 else 60.0 + place * 7 % 40))
+    with serving(lambda *request: (403, {}, b"") if is_refused else answer(*request)) as url:
+        tab.connect_fleet(FleetConnection(url=url))
+        page = tab.fleet
+        if page is None:
+            raise RuntimeError("the fleet did not open")
+        wait_until(lambda: page.view is not None and bool(page.view.fleet.verdicts))
+        draw_in_all_looks(window, folder, "fleet")
+        page.open_card(page.table.records().records[0].card.key)
+        wait_until(lambda: bool(page.card.plots.panels))
+        draw_in_all_looks(window, folder, "fleet-card")
+        page.card.back.click()
+        page.search.setText("no such host")
+        draw_in_all_looks(window, folder, "fleet-nothing-found")
+        page.search.clear()
+        is_refused = True
+        page.refresh_button.click()
+        wait_until(page.problem.isVisible)
+        draw_in_all_looks(window, folder, "fleet-refused")
+        tab.connect_fleet(FleetConnection(url="http://127.0.0.1:1"))
+        wait_until(page.problem.isVisible)
+        draw_in_all_looks(window, folder, "fleet-unreachable")
+    for scheme in drawn_schemes():
+        window.choose_scheme(scheme)
+        draw_opened(window, folder / f"dialog-fleet-{scheme}.png", tab.ask_fleet)
+    page.local.click()
 
 
 def draw_recovery(window: "MainWindow", folder: Path) -> None:

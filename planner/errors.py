@@ -26,7 +26,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from planner.validation import field_path, reason_text, spelling_hint
+from planner.validation import field_path, reason_text, validation_hint
 
 TRACE_STAGES: Final = {
     "start": "",
@@ -93,7 +93,7 @@ class SpecError(PlannerError):
             names: Fields of the object, if a close one shall be named instead of an unknown one.
         """
         problem = error.errors(include_url=False)[0]
-        return cls(field_path(problem, prefix), reason_text(problem), spelling_hint(problem, names))
+        return cls(field_path(problem, prefix), reason_text(problem), validation_hint(problem, names))
 
 
 class AmbiguousNameError(SpecError):

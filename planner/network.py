@@ -79,7 +79,9 @@ def connection_failure(error: BaseException) -> str:
         return _CERTIFICATE_FAULTS.get(refused.verify_code, f"has an invalid certificate ({refused.verify_message})")
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         return "does not answer with TLS; its address may begin with http:// instead of https://"
-    return f"cannot be reached ({(str(causes[-1]) or type(causes[-1]).__name__)[:200]})"
+    last = causes[-1]
+    reason = getattr(last, "strerror", None) or str(last) or type(last).__name__
+    return f"cannot be reached ({reason[:200]})"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

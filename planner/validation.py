@@ -83,13 +83,24 @@ def reason_text(problem: "ErrorDetails") -> str:
     return reason if got in reason or not problem["loc"] else f"{reason}, got {got}"
 
 
-def spelling_hint(problem: "ErrorDetails", names: Iterable[str] = ()) -> str:
-    """Return a hint to check the spelling, with similar names if there are any, or an empty text.
+class HintedError(ValueError):
+    """A wrong value that a validator of pydantic found, with a hint that suggests a remedy."""
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
+def validation_hint(problem: "ErrorDetails", names: Iterable[str] = ()) -> str:
+    """Return the validator's own hint, or one to check the spelling, with similar names if there are any, or "".
 
     `names` are the fields of the object, among which a close name of an unknown field is looked for.
     """
     from difflib import get_close_matches  # slow to import and rarely needed
 
+    error = problem.get("ctx", {}).get("error")
+    if isinstance(error, HintedError):
+        return error.hint
     if problem["type"] == "extra_forbidden":
         close = get_close_matches(str(problem["loc"][-1]), names) if len(problem["loc"]) == 1 else ()
         return f"Close names: {', '.join(close)}." if close else "Check its spelling."

@@ -4,19 +4,21 @@ Secrets are read when they are needed, from the environment, a file or the keyri
 """
 
 import importlib
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from planner.base import Spec
 from planner.errors import MissingPackageError, SpecError
 from planner.installation import package_command
 from planner.storage import UnreadableFileError, read_regular
 from planner.units import MIB
+from planner.validation import HintedError
 
 if TYPE_CHECKING:
     from planner.network import HttpClient
@@ -43,9 +45,16 @@ class FleetConnection(Spec):
     url: str = Field(min_length=1)
     sign_in: SignIn = "none"
     user: str = ""
-    secret: str = Field(default=f"env:{SECRET_VARIABLE}", pattern=r"^(env:.+|file:.+|keyring)$")
+    secret: str = f"env:{SECRET_VARIABLE}"
     tenant: str = Field(default="", description="the X-Scope-OrgID of Mimir, Cortex or Loki")
     ca_file: Path | None = None
+
+    @field_validator("secret")
+    @classmethod
+    def _check_place(cls, secret: str) -> str:
+        if not re.fullmatch(r"(env|file):.+|keyring", secret):
+            raise HintedError("must say where the password or token is", "Give env:NAME, file:PATH or keyring.")
+        return secret
 
     @property
     def is_scrape(self) -> bool:

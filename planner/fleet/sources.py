@@ -275,7 +275,8 @@ def _scrape(connection: FleetConnection, read: Callable[[], bytes]) -> list[Labe
     try:
         samples = parse_prometheus(read())
     except UnreadableFileError as error:
-        raise PlannerError(f"{connection.address} {error.reason}", error.hint) from error
+        hint = "Check the path of the file, or begin the address of a server with http:// or https://."
+        raise PlannerError(f"{connection.url} {error.reason}", hint) from error
     instance = {"instance": connection.address}
     return [(sample.name, {**instance, **_renamed(sample.labels), **instance}, sample.value) for sample in samples]
 

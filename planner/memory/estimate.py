@@ -221,7 +221,7 @@ def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts:
     held = _need_with_overhead(facts.spread.around(need.held), overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
     reasons = (*facts.unsupported, *_card_reasons(cards.gpu, workload, held.bytes, plain.host_bytes))
-    fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, reasons, gpu_id)
+    fit = _started(judge_bytes(held, cards.usable, workload.other_processes_bytes, reasons, gpu_id), plain)
     return _DeviceEstimate(facts, estimated, overhead, held, fit)
 
 
@@ -289,6 +289,7 @@ def fits_on(
         held = _need_with_overhead(kind.spread.around(need.held), corrected_overhead(overhead, kind.own))
         reasons = (*kind.unsupported, *_card_reasons(gpu, filled_workload, held.bytes, loaded.timeline.host_bytes))
         fit = judge_bytes(held, usable, filled_workload.other_processes_bytes, reasons, gpu.id)
+        fit = _started(fit, loaded.timeline)
         pool = loaded.timeline.pool
         yield fit._replace(pool_sequences=pool.capacity(usable.bytes).sequences) if pool and usable else fit
 
@@ -321,6 +322,13 @@ def _card_reasons(
         return ()
     alone = (ALONE,) if gpu.mig_slice is not None and is_distributed(workload) else ()
     return (*alone, *_shared_memory_reasons(gpu, card_bytes, host_bytes))
+
+
+def _started(fit: CardFit, timeline: PhaseSnapshots) -> CardFit:
+    """Return `fit`, but without a verdict if it would fit and a program of `timeline` does not start."""
+    if not (timeline.refusal and fit.likely):
+        return fit
+    return fit._replace(verdict=None, fit_probability=None, unsupported=(timeline.refusal,))
 
 
 def _shared_memory_reasons(gpu: Gpu, card_bytes: int, host_bytes: int | None) -> tuple[str, ...]:

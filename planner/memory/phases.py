@@ -143,7 +143,8 @@ class PhaseSnapshots(NamedTuple):
     """The snapshots of a run on one card in order of time, with facts about the whole run.
 
     `dynamic` are the bytes allocated and freed in each step, `threads` the threads that launch matrix products,
-    `host_bytes` the offloaded bytes, `pool` the cache with which an engine fills the card, `notes` the assumptions.
+    `host_bytes` the offloaded bytes, `pool` the cache with which an engine fills the card, `notes` the assumptions,
+    `refusal` why a program does not start, whatever is free.
     `outside_bytes` is memory of libraries outside the framework's allocator, `unsplit_bytes` what the blocks of
     long-lived tensors hold beyond the tensors.
     """
@@ -154,6 +155,7 @@ class PhaseSnapshots(NamedTuple):
     host_bytes: int | None = None
     pool: PagePool | None = None
     notes: tuple[str, ...] = ()
+    refusal: str = ""
     outside_bytes: int = 0
     unsplit_bytes: int = 0
 

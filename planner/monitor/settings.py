@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from planner.base import Spec
+from planner.validation import HintedError
 
 FASTEST_SECONDS: Final = 0.1
 SLOWEST_SECONDS: Final = 10.0
@@ -117,5 +118,8 @@ class AlertTargets(Spec):
         parts = urlsplit(url.strip())
         is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
         if url.strip() and not (parts.hostname and (parts.scheme == "https" or is_local)):
-            raise ValueError("a webhook is an address that starts with https://")
+            raise HintedError(
+                "a webhook is an address that starts with https://",
+                "Without TLS it must be on this machine, such as http://localhost:9000.",
+            )
         return url.strip()

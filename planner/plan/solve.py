@@ -22,8 +22,10 @@ from planner.plan.evaluate import architecture_of, find_fits, resolved_fit, shar
 from planner.plan.plan import Plan
 from planner.plan.sharing import SharedFit, sharing_counts
 from planner.workload.defaults import with_defaults
+from planner.workload.rules import in_whole_groups
 from planner.workload.software.registry import field_owner, serving_support
-from planner.workload.workload import Inference
+from planner.workload.training import Training
+from planner.workload.workload import Inference, Workload
 
 MinimumVerdict = Literal["fits", "tight"]
 
@@ -186,6 +188,8 @@ def layer_count(architecture: Architecture) -> int:
 def with_value(plan: Plan, field: SolvableField, value: int) -> Plan:
     """Return `plan` with `value` in the workload's `field`; a prompt longer than the context is shortened.
 
+    GRPO accumulates as many steps as make whole groups.
+
     Raises:
         SpecError: If the workload has no such field or does not allow the value.
     """
@@ -194,7 +198,7 @@ def with_value(plan: Plan, field: SolvableField, value: int) -> Plan:
     if field == "context_length" and plan.workload.task == "inference" and plan.workload.prompt_length is not None:
         changes["prompt_length"] = min(plan.workload.prompt_length, value)
     try:
-        return plan.evolve(workload=plan.workload.evolve(**changes))
+        return plan.evolve(workload=_in_whole_groups(plan.workload.evolve(**changes), plan.count))
     except ValidationError as error:
         raise SpecError.from_validation(error) from error
 
@@ -202,7 +206,11 @@ def with_value(plan: Plan, field: SolvableField, value: int) -> Plan:
 def on_cards(plan: Plan, count: int, parallel_changes: Mapping[str, object] = MappingProxyType({})) -> Plan:
     """Return `plan` on `count` cards, with as many replicas as they allow and `parallel_changes` applied."""
     parallel = plan.workload.parallel.evolve(**{"data": None, **parallel_changes})
-    return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
+    return plan.evolve(count=count, workload=_in_whole_groups(plan.workload.evolve(parallel=parallel), count))
+
+
+def _in_whole_groups(workload: Workload, count: int) -> Workload:
+    return in_whole_groups(workload, count) if isinstance(workload, Training) else workload
 
 
 def _search_largest(

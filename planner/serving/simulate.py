@@ -442,6 +442,6 @@ def _notes(deployment: Deployment, run: SimulatedRun) -> Iterator[str]:
         yield "Pipeline stages work on equal parts of the running requests."
     if deployment.run.draft is not None:
         tokens = deployment.run.tokens_per_step
-        yield f"Each check of drafted tokens yields {tokens:.2f} on average; times between tokens are means within one."
+        yield f"Each check of drafts yields {tokens:.2f} tokens on average, between which its time is shared equally."
     if deployment.expert_ranks > 1:
         yield "Replicas that share experts take their steps together; each reads its part for the tokens of all."

@@ -15,9 +15,9 @@ RolloutEngine = Literal["none", "same-cards", "same-cards-asleep", "other-cards"
 
 ALIGNMENT_TITLES: Final[dict[AlignmentMethod, str]] = {
     "none": "Next token (supervised)",
-    "dpo": "Preferences (DPO)",
-    "ppo": "Rewards with a value model (PPO)",
-    "grpo": "Rewards within groups (GRPO)",
+    "dpo": "DPO (preferences)",
+    "ppo": "PPO (rewards, value model)",
+    "grpo": "GRPO (rewards in groups)",
 }
 DEFAULT_COMPLETION: Final = 512
 """Tokens of a completion: TRL's default `max_completion_length`."""

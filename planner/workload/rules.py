@@ -10,11 +10,12 @@ from functools import lru_cache
 from math import lcm, prod
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planner.dtypes import SCHEMES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
+from planner.validation import HintedError
 from planner.workload.choices import Compute, Method, Offload, Task
 from planner.workload.formats import BASE_FORMATS, formats_for, is_plain, plain_formats
 from planner.workload.optimizers import OPTIMIZERS
@@ -29,6 +30,9 @@ from planner.workload.software.registry import (
 )
 from planner.workload.software.software import EngineSettings
 from planner.workload.weight_files import DEFAULT_GGUF, EXCLUSIVE_FIELDS, default_profile, incompatibility
+
+if TYPE_CHECKING:
+    from planner.workload.training import Training
 
 FieldValue = Any
 """Value of a workload field, of any type."""
@@ -110,10 +114,10 @@ class RuleSet:
         """Check the rules on a pydantic model during its construction.
 
         Raises:
-            ValueError: If a rule does not hold.
+            HintedError: If a rule does not hold.
         """
         if refusal := self._refusal(*self._values(model)):
-            raise ValueError(refusal[1])
+            raise HintedError(*refusal[1:])
 
     def check(self, workload: object, **context: object) -> None:
         """Check the rules on a workload; `context` has the number of GPUs (`count`) and the architecture (`model`).
@@ -279,6 +283,15 @@ def _steps_of_whole_groups(group: int, micro_batch: int, _accumulation: int, ten
     return lcm(group, together) // together
 
 
+def in_whole_groups(workload: "Training", count: int) -> "Training":
+    """Return `workload` on `count` cards with as many accumulation steps as make whole groups of completions (GRPO)."""
+    group = workload.alignment.group
+    sizes = (workload.micro_batch, workload.gradient_accumulation, workload.parallel.tensor, count)
+    if workload.alignment.method != "grpo" or _step_sequences(*sizes) % group == 0:
+        return workload
+    return workload.evolve(gradient_accumulation=_steps_of_whole_groups(group, *sizes))
+
+
 TRAINING_RULES: Final = RuleSet(
     WorkloadRule(
         ("alignment.method", "profile"),
@@ -309,7 +322,8 @@ TRAINING_RULES: Final = RuleSet(
     WorkloadRule(
         ("alignment.reference", "method"),
         lambda reference, method: reference != "adapter-off" or _trains_adapters(method),
-        "a reference with its adapters off needs adapters: choose the method lora, or keep a copy",
+        "a reference with its adapters off needs adapters",
+        hint="Choose --method lora, or keep a copy with --reference kept.",
         narrows=("alignment.reference",),
         remedies=({"alignment.reference": None}, {"method": "lora"}),
     ),
@@ -317,6 +331,7 @@ TRAINING_RULES: Final = RuleSet(
         ("alignment.reference", "alignment.method"),
         lambda reference, objective: reference != "precomputed" or objective == "dpo",
         "only DPO can compute the reference before training: PPO and GRPO generate new completions in each step",
+        hint="Choose --reference kept, or leave it out for the usual one.",
         narrows=("alignment.reference",),
         remedies=({"alignment.reference": None},),
     ),
@@ -324,6 +339,7 @@ TRAINING_RULES: Final = RuleSet(
         ("alignment.engine", "alignment.method"),
         lambda engine, objective: engine == "none" or objective in ("ppo", "grpo"),
         "only PPO and GRPO generate completions: DPO and supervised training need no engine",
+        hint="Leave out --rollout, or choose --align grpo.",
         narrows=("alignment.engine",),
         remedies=({"alignment.engine": "none"},),
     ),
@@ -463,7 +479,7 @@ INFERENCE_RULES: Final = RuleSet(
             f"{SOFTWARE[profile].title} has no draft of the kind {method}"
             + (f"; choose {' or '.join(own)}" if (own := serving_support(profile).drafts) else "")
         ),
-        hint="vLLM, SGLang, TensorRT-LLM and llama.cpp draft tokens.",
+        hint="Engines with drafts: --profile vllm, sglang, tensorrt-llm or llama.cpp.",
         narrows=("speculation.method",),
         remedies=({"speculation.method": None, "speculation.model": None},),
     ),
@@ -471,9 +487,10 @@ INFERENCE_RULES: Final = RuleSet(
         ("speculation.model", "speculation.method"),
         lambda model, method: method in ("eagle", "eagle3") or (model is not None) == (method == "model"),
         lambda model, method: (
-            f"a draft of the kind {method} has no checkpoint of its own: leave the draft model out"
-            if model
-            else "name the model that drafts"
+            f"a draft of the kind {method} has no checkpoint of its own" if model else "no model that drafts is named"
+        ),
+        hint=lambda model, _: (
+            "Leave out --draft-model." if model else "Name a smaller model of the same family with --draft-model."
         ),
         remedies=({"speculation.model": None}, {"speculation.method": "model"}, {"speculation.method": None}),
     ),
@@ -481,14 +498,14 @@ INFERENCE_RULES: Final = RuleSet(
         ("adapters.slots", "profile"),
         lambda slots, profile: not slots or profile is None or serving_support(profile).adapters,
         lambda _, profile: f"the slots of {SOFTWARE[profile].title} for LoRA adapters are not estimated",
-        hint="vLLM, SGLang and llama.cpp are estimated with adapters.",
+        hint="Engines with slots: --profile vllm, sglang or llama.cpp.",
         remedies=({"adapters.slots": 0},),
     ),
     WorkloadRule(
         ("common_prefix", "cache_in_ram_bytes", "profile"),
         lambda prefix, ram, profile: not (prefix or ram) or profile is None or serving_support(profile).caches_prefixes,
         lambda _prefix, _ram, profile: f"{SOFTWARE[profile].title} has no prefix cache that is estimated",
-        hint="vLLM, SGLang and TensorRT-LLM use blocks of earlier requests again.",
+        hint="Engines with one: --profile vllm, sglang or tensorrt-llm.",
         remedies=({"common_prefix": 0, "cache_in_ram_bytes": 0},),
     ),
     WorkloadRule(
@@ -542,6 +559,15 @@ LENGTH_RULES: Final = RuleSet(
         ),
         hint="Shorten the prompt, or raise the context length.",
         remedies=({"prompt_length": None},),
+    ),
+    WorkloadRule(
+        ("common_prefix", "prompt_length", "context_length"),
+        lambda prefix, *lengths: all(length is None or prefix <= length for length in lengths),
+        lambda prefix, *lengths: (
+            f"a shared prefix of {prefix:,} tokens is longer than prompts of {min(filter(None, lengths)):,}"
+        ),
+        hint="Shorten the prefix, or raise the length of the prompt or context.",
+        remedies=({"common_prefix": 0},),
     ),
     task="inference",
 )
@@ -644,9 +670,12 @@ REPLICA_RULES: Final = RuleSet(
         _GROUP_FIELDS,
         lambda objective, group, *sizes: objective != "grpo" or _step_sequences(*sizes) % group == 0,
         lambda _, group, *sizes: (
-            f"groups of {group:,} completions do not fill the {_step_sequences(*sizes):,} sequences of a step"
+            f"a step trains {_step_sequences(*sizes):,} completion{'s' * (_step_sequences(*sizes) > 1)}, "
+            f"which is no multiple of the group size {group:,}"
         ),
-        hint=lambda _, group, *sizes: f"Set gradient_accumulation to {_steps_of_whole_groups(group, *sizes):,}.",
+        hint=lambda _, group, *sizes: (
+            f"Accumulate {_steps_of_whole_groups(group, *sizes):,} steps (--accumulate), or change the group size."
+        ),
         blames="alignment.group",
         remedies=(
             lambda _, group, *sizes: {"gradient_accumulation": _steps_of_whole_groups(group, *sizes)},

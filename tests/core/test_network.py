@@ -34,7 +34,7 @@ def test_what_never_answers_is_given_up():
             "this machine seems to be offline",
         ),
         (chained(RuntimeError("by a library"), TimeoutError()), "did not respond in time"),
-        (ConnectionRefusedError(111, "Connection refused"), "cannot be reached ([Errno 111] Connection refused)"),
+        (ConnectionRefusedError(111, "Connection refused"), "cannot be reached (Connection refused)"),
         (ConnectionResetError(), "cannot be reached (ConnectionResetError)"),
     ],
 )

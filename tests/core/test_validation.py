@@ -68,6 +68,12 @@ def test_a_value_without_a_field_is_told_by_its_reason():
         (Plan, {"workload": {"task": "inference"}}, "model: is missing", ""),
         (Plan, {"model": {"id": "m"}, "workload": {"task": "x"}}, "workload: there is no task 'x'; choose ", ""),
         (Plan, {"model": {"id": "m"}, "workload": {"task": "inference", "batch": 0}}, "workload.batch: must be", ""),
+        (
+            Inference,
+            {"profile": "hf", "common_prefix": 8},
+            "Hugging Face Transformers has no prefix cache",
+            "--profile vllm, sglang or tensorrt-llm.",
+        ),
         (Plan, {"schema_version": 9, "model": {"id": "m"}}, "schema_version: must be 2, not 9", ""),
         (Plan, {"model": {"id": ""}}, "model.id: string should have at least 1 character, got ''", ""),
     ],

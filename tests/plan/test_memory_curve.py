@@ -23,6 +23,7 @@ CASES = [
     (LEARNING, "micro_batch"),
     (LEARNING, "sequence_length"),
     (LEARNING.evolve(workload=Training(activation_checkpointing="full", optimizer="adamw-8bit")), "micro_batch"),
+    (LEARNING.evolve(workload=Training(alignment={"method": "grpo", "engine": "other-cards"})), "micro_batch"),
 ]
 
 

@@ -66,6 +66,12 @@ def test_a_prompt_longer_than_the_context_is_cut_to_it():
     assert with_value(plan, "context_length", 5000).workload.prompt_length == 2000
 
 
+def test_grpo_accumulates_steps_of_whole_groups_at_other_sizes_and_counts():
+    grouped = Plan(model=READING.model, workload=Training(micro_batch=8, alignment={"method": "grpo"}))
+    changed = (grouped, with_value(grouped, "micro_batch", 6), on_cards(with_value(grouped, "micro_batch", 2), 2))
+    assert [plan.workload.gradient_accumulation for plan in changed] == [1, 4, 4]
+
+
 def test_a_value_that_the_workload_does_not_take_is_refused():
     with pytest.raises(SpecError, match="batch"):
         with_value(READING, "batch", 0)

@@ -6,7 +6,7 @@ from small_models import llama, small_llama
 from planner.errors import SpecError
 from planner.workload.alignment import Alignment, aligned_lengths
 from planner.workload.defaults import with_defaults
-from planner.workload.rules import check_given_lengths
+from planner.workload.rules import check_given_lengths, in_whole_groups
 from planner.workload.training import Training
 
 
@@ -58,9 +58,11 @@ def test_what_a_pair_a_group_and_an_engine_count():
 
 def test_groups_fill_the_sequences_of_all_replicas():
     one = Training(alignment={"method": "grpo", "group": 8}, micro_batch=2, gradient_accumulation=2)
-    with pytest.raises(SpecError, match="groups of 8 completions do not fill the 4 sequences"):
+    with pytest.raises(SpecError, match="4 completions, which is no multiple of the group size 8"):
         with_defaults(one, small_llama(), 1)
     assert with_defaults(one, small_llama(), 2)
+    assert in_whole_groups(one, 1).gradient_accumulation == 4
+    assert in_whole_groups(one, 2) == one
 
 
 def test_fields_of_other_objectives_have_no_effect():

@@ -30,6 +30,11 @@ LLAMA = "meta-llama/Llama-3.2-1B"
 BROKEN = [
     ({"task": "training", "method": "lora", "lora": {"rank": 8}}, {"method": "full"}, 1),
     ({"task": "inference", "profile": "vllm", "common_prefix": 512}, {"profile": "hf"}, 1),
+    (
+        {"task": "inference", "profile": "vllm", "common_prefix": 512, "context_length": 1024},
+        {"context_length": 256},
+        1,
+    ),
     ({"task": "inference", "profile": "vllm", "adapters": {"slots": 2}}, {"profile": "tensorrt-llm"}, 1),
     ({"task": "inference", "profile": "vllm", "speculation": {"method": "ngram"}}, {"profile": "hf"}, 1),
     (
@@ -66,7 +71,7 @@ BROKEN = [
         {"alignment.method": "ppo"},
         1,
     ),
-    ({"task": "training", "alignment": {"method": "ppo", "engine": "vllm"}}, {"alignment.method": "dpo"}, 1),
+    ({"task": "training", "alignment": {"method": "ppo", "engine": "same-cards"}}, {"alignment.method": "dpo"}, 1),
     ({"task": "training", "gradient_accumulation": 3}, {"alignment.method": "grpo"}, 1),
     (
         {"task": "training", "alignment": {"method": "dpo", "completion_length": 512}, "sequence_length": 1024},

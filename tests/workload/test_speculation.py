@@ -44,5 +44,5 @@ def test_a_program_without_drafts_refuses_them():
         Inference(profile="hf", speculation={"method": "mtp"})
     with pytest.raises(SpecError, match="TensorRT-LLM has no draft of the kind eagle; choose model or mtp"):
         Inference(profile="tensorrt-llm", speculation={"method": "eagle"})
-    with pytest.raises(SpecError, match="name the model that drafts"):
+    with pytest.raises(SpecError, match="no model that drafts is named"):
         Inference(profile="vllm", speculation={"method": "model"})

@@ -84,7 +84,7 @@ def _simulation_blocks(found: ServingSimulation, targets: Targets, width: int | 
         blocks.append(table(heads, [(row.title, row.figure, row.word) for row in rows], width))
     blocks.append(column_table(percentile_columns(), found.latencies, (), 8))
     blocks.append(wrap(load_sentence(found), prose_width(width)))
-    blocks += [wrap(f"{note}.", prose_width(width)) for note in found.notes]
+    blocks += [wrap(note, prose_width(width)) for note in found.notes]
     blocks.append(wrap(sample_sentence(found), prose_width(width)))
     return blocks
 

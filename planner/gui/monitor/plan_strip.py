@@ -1,4 +1,4 @@
-"""Comparison of the plan with the readings: a sentence, lines in the plots, and planning for this machine's cards."""
+"""Comparison of the plan with the readings: a sentence, lines in the plots, and planning for the cards shown."""
 
 import json
 from collections.abc import Mapping
@@ -99,7 +99,7 @@ class PlanStrip(QWidget):
         self.sentence = ElidedLabel()
         self.plan = link_button(
             "Plan for this card",
-            "Set the plan's cards to those of this machine; undo with Ctrl+Z.",
+            "Set the plan's cards to those shown here; undo with Ctrl+Z.",
         )
         self.speed = link_button(
             "Use measured speed…",
@@ -202,7 +202,7 @@ class PlanStrip(QWidget):
 
     @Slot()
     def plan_for_these_cards(self) -> None:
-        """Set the plan's cards to the cards of this machine; show a menu if there are several options."""
+        """Set the plan's cards to those shown here; show a menu if there are several options."""
         self.menu.clear()
         for offer in self._offers:
             self.menu.addAction(fmt.count_of(offer.cards, offer.gpu.name), partial(self._set_plan_cards, offer))
@@ -211,7 +211,7 @@ class PlanStrip(QWidget):
         elif self._offers:
             self.menu.popup(self.plan.mapToGlobal(QPoint(0, self.plan.height())))
         else:
-            self._workspace.noticed.emit("None of this machine's cards is in the catalog.", "")
+            self._workspace.noticed.emit("None of these cards is in the catalog.", "")
 
     @Slot()
     def use_recorded_plan(self) -> None:

@@ -87,7 +87,8 @@ def _objective(workload: Training) -> AlignmentMethod:
     """
     alignment, objective = workload.alignment, workload.alignment.method
     if objective == "ppo":
-        raise SpecError("alignment.method", "TRL 1.16 has no PPO any more", "Write for verl or openrlhf, or plan GRPO.")
+        hint = "Plan GRPO, or use verl or OpenRLHF, whose settings docs/alignment.md lists."
+        raise SpecError("alignment.method", "TRL 1.16 has no PPO any more", hint)
     if objective == "none":
         return objective
     if workload.loss != "chunked":

@@ -64,13 +64,14 @@ def rollout_workload(architecture: Architecture, workload: Training, sequences: 
 class EngineShare(NamedTuple):
     """Memory of an inference engine on the card that trains: while it generates, is loaded with weights, and waits.
 
-    `note` says what its cache has room for.
+    `note` says what its cache has room for, `refusal` why it does not start.
     """
 
     generating: Term
     loading: Term
     waiting: Term
     note: str
+    refusal: str
 
 
 def engine_share(
@@ -93,20 +94,19 @@ def engine_share(
     weights, cache = parts.get("weights", 0), parts.get("kv_cache", 0) + parts.get("state", 0)
     outside = peak.total - weights - cache
     held = peak.total
-    note = f"vLLM holds what the {generation.batch:,} completions of a step need."
+    note, refusal = f"vLLM holds what the {generation.batch:,} completions of a step need.", ""
     if timeline.pool and card and card.usable_bytes:
         pool = timeline.pool.capacity(card.usable_bytes)
         cache = pool.bytes
         held = max(pool.reserved_bytes, weights + outside)
+        percent = f"{100 * alignment.engine_memory:.3g} % of the GPU"
         note = (
-            f"vLLM takes {100 * alignment.engine_memory:.0f} % of the GPU: room for {int(pool.sequences):,} "
+            f"vLLM takes {percent}: room for {int(pool.sequences):,} "
             f"completions at once, of {generation.batch:,} in a step."
         )
         if pool.sequences < 1:
-            note = (
-                f"vLLM does not start with {100 * alignment.engine_memory:.0f} % of the GPU: its weights and one "
-                f"completion need more. Raise the engine's memory."
-            )
+            refusal = f"vLLM does not start with {percent}: raise the engine's memory (--engine-memory)"
+            note = f"vLLM does not start with {percent}: its weights and one completion need more."
     owned = 0 if shares_weights else weights
     held -= weights - owned
     tables = sum(each.bytes for each in peak.terms if each.name == "buffers")
@@ -117,6 +117,7 @@ def engine_share(
         loading=generating if awake else _engine_term(owned, tables, "weights, tables and CUDA graphs"),
         waiting=generating if awake else _engine_term(0, tables, "tables and CUDA graphs of the engine asleep"),
         note=note,
+        refusal=refusal,
     )
 
 

@@ -81,7 +81,8 @@ def aligned_timeline(
         *_sync(architecture, workload, step, value, engine),
     ]
     notes = (_NOTES[workload.loss or "chunked"], *([engine.note] if engine else ()))
-    return step._replace(snapshots=tuple(snapshots), notes=(*notes, *step.notes))
+    refusal = engine.refusal if engine else ""
+    return step._replace(snapshots=tuple(snapshots), notes=(*notes, *step.notes), refusal=refusal)
 
 
 def _waiting(engine: EngineShare | None) -> list[AnyTerm]:

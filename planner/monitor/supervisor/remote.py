@@ -52,7 +52,8 @@ class RemoteAddress(NamedTuple):
         match = _ADDRESS.fullmatch(unquote(text.strip()))
         port = None if match is None or match["port"] is None else int(match["port"])
         if match is None or (port is not None and not 0 < port < 65_536):
-            raise SpecError("machine", f"{text!r} is not ssh://[USER@]HOST[:PORT][/PATH/OF/gpu-planner]")
+            reason = f"{text!r} is not ssh://[USER@]HOST[:PORT][/PATH/OF/gpu-planner]"
+            raise SpecError("machine", reason, f"Write it as {SCHEME}gpu-box, or {SCHEME}me@gpu-box:22.")
         path = (match["program"] or "").rstrip("/")
         program = path.removeprefix("/") if path.startswith("/~/") else path
         return cls(match["host"].strip("[]"), match["user"] or "", port, program or _PROGRAM)

@@ -41,6 +41,11 @@ class FleetRow:
         return self._verdict_rank
 
     @property
+    def is_diagnosed(self) -> bool:
+        """Return whether it is known what limits the card."""
+        return self.verdict is not None and self.verdict.kind not in _UNDECIDED
+
+    @property
     def _verdict_rank(self) -> int:
         if self.verdict is None or self.verdict.kind in _UNDECIDED:
             return _RANKS["good"]
@@ -210,12 +215,16 @@ HEATS: Final = (
 
 def fleet_headline(fleet: Fleet, costs: FleetCosts) -> str:
     """Return the state of the fleet as a sentence: how many cards, what is wrong, and what idle ones cost."""
+    if not fleet.cards:
+        return "No GPU is reported here: name a Prometheus that scrapes an exporter of GPUs, or such an exporter."
     rows = fleet_rows(fleet)
+    undiagnosed = sum(not (row.card.is_silent or row.is_diagnosed) for row in rows)
     number = {rank: sum(row.rank == rank for row in rows) for rank in range(6)}
     parts = [
         f"{number[0]:,} silent" if number[0] else "",
         f"{number[1]:,} with errors" if number[1] else "",
         f"{number[2]:,} with warnings" if number[2] else "",
+        f"{undiagnosed:,} not diagnosed yet" if undiagnosed else "",
         _idle_part(costs) if costs.idle else "",
     ]
     wrong = fmt.listing(tuple(filter(None, parts)))
@@ -232,11 +241,13 @@ def _idle_part(costs: FleetCosts) -> str:
 
 def energy_line(costs: FleetCosts) -> str:
     """Return power, energy and rent of the fleet as one line, with what they are based on."""
-    parts = [
-        f"{costs.power_watts / 1e3:,.1f}{fmt.THIN}kW now, reported by {fmt.plural(costs.power_cards, 'card')}",
-        f"{costs.kwh_per_day:,.0f}{fmt.THIN}kWh a day at that",
-    ]
-    if costs.electricity_usd_per_day is not None:
+    parts = ["no card reports its power"]
+    if costs.power_cards:
+        parts = [
+            f"{costs.power_watts / 1e3:,.1f}{fmt.THIN}kW now, reported by {fmt.plural(costs.power_cards, 'card')}",
+            f"{costs.kwh_per_day:,.0f}{fmt.THIN}kWh a day at that",
+        ]
+    if costs.power_cards and costs.electricity_usd_per_day is not None:
         parts.append(f"{fmt.rounded_money(costs.electricity_usd_per_day)} of electricity")
     if costs.priced:
         dated = f", prices since {costs.price_date}" if costs.price_date else ""

@@ -1,4 +1,4 @@
-"""The plan compared with this machine's cards: a sentence, and the predictions to plot for each card."""
+"""The plan compared with the monitored cards: a sentence, and the predictions to plot for each card."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -94,14 +94,14 @@ def _term_phrase(name: TermName) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlanOnCards:
-    """The plan on this machine: a sentence, and predictions by card UUID, none if the plan is for other cards."""
+    """The plan on the monitored cards: a sentence, and predictions by UUID, none if the plan is for other cards."""
 
     sentence: str = ""
     expected: Mapping[str, CardPrediction] = field(default_factory=dict)
 
 
 class PlannableCards(NamedTuple):
-    """A card of the catalog that this machine has, and the number of such cards to plan for."""
+    """A card of the catalog that is monitored, and the number of such cards to plan for."""
 
     gpu: Gpu
     cards: int
@@ -117,13 +117,13 @@ def match_cards(hardware: HardwareCatalog, devices: tuple[Device, ...]) -> CardM
 
 
 def compare_plan_with_cards(evaluation: Evaluation, matches: CardMatches, latest: Latest) -> PlanOnCards:
-    """Compare the plan's predictions with the latest readings of this machine's cards."""
+    """Compare the plan's predictions with the latest readings of the monitored cards."""
     devices = [device for device in latest.inventory.devices if device.state == "running"]
     if not devices or evaluation.gpu is None:
         return PlanOnCards()
     suited = [device for device in devices if evaluation.gpu in matches.get(device.uuid, ())]
     if not suited:
-        return PlanOnCards(f"The plan is for {evaluation.gpu.name}, which is not in this machine.")
+        return PlanOnCards(f"The plan is for {evaluation.gpu.name}, which is not among these cards.")
     used = suited[: max(1, evaluation.plan.count)]
     expected = predict_card(evaluation)
     return PlanOnCards(
@@ -133,7 +133,7 @@ def compare_plan_with_cards(evaluation: Evaluation, matches: CardMatches, latest
 
 
 def plannable_cards(matches: CardMatches) -> tuple[PlannableCards, ...]:
-    """Return the options to plan for this machine: one card of each kind, and all cards of each kind."""
+    """Return the options to plan for the monitored cards: one card of each kind, and all cards of each kind."""
     gpus = {gpu.id: gpu for matching in matches.values() for gpu in matching}
     counts = Counter(gpu.id for matching in matches.values() for gpu in matching)
     several = (PlannableCards(gpus[name], count) for name, count in counts.items() if count > 1)

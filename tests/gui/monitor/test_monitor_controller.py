@@ -239,7 +239,7 @@ def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, wor
     assert tab.plan_strip.sentence.text().startswith("Card 0: predicted ")
     assert set(tab.plan_strip.expected) == {A}
     workspace.apply("card", gpu="tesla-t4")
-    wait(qtbot, lambda: "which is not in this machine" in tab.plan_strip.sentence.text())
+    wait(qtbot, lambda: "which is not among these cards" in tab.plan_strip.sentence.text())
     tab.plan_strip.plan.click()
     assert workspace.plan.gpu == "rtx-4090"
     workspace.undo_stack.undo()
@@ -283,7 +283,7 @@ def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_t
     workspace.undo_stack.undo()
     assert workspace.plan.gpu == "tesla-t4"
     tab.toolbar.live.click()
-    wait(qtbot, lambda: "which is not in this machine" in tab.plan_strip.sentence.text())
+    wait(qtbot, lambda: "which is not among these cards" in tab.plan_strip.sentence.text())
 
 
 def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(

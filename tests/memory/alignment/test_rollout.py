@@ -57,13 +57,17 @@ def test_an_engine_without_a_card_holds_what_its_completions_need(catalog: Any) 
     alone = serving_memory("vllm").timeline(NETWORK, rollout_workload(NETWORK, workload, 4)).peak().total
     assert bytes_of(memory, "generate", "engine") == alone
     assert "vLLM holds what the 4 completions of a step need." in memory.notes
-    small = estimate_memory(
-        NETWORK,
-        asked(**grpo(engine="same-cards", engine_memory=0.02)),
-        catalog.hardware.gpu("a100-sxm4-80gb"),
-        usable(80),
-    )
+
+
+def test_an_engine_that_does_not_start_leaves_no_verdict(catalog: Any) -> None:
+    starved, gpu = asked(**grpo(engine="same-cards", engine_memory=0.02)), catalog.hardware.gpu("a100-sxm4-80gb")
+    small = estimate_memory(NETWORK, starved, gpu, usable(80))
     assert any("does not start with 2 %" in note for note in small.notes)
+    assert (small.verdict, small.fit_probability) == (None, None)
+    assert "does not start with 2 %" in small.unsupported[0]
+    fits, misses = fits_on(NETWORK, starved, [(gpu, usable(80)), (gpu, usable(1))])
+    assert (fits.verdict, fits.unsupported) == (None, small.unsupported)
+    assert (misses.verdict, misses.unsupported) == ("does-not-fit", ())
     assert bytes_of(small, "generate", "engine") > weight_bytes(NETWORK, "bf16")
 
 

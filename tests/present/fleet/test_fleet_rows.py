@@ -117,14 +117,19 @@ def test_the_heat_map_has_values_and_texts_of_each_quantity():
 
 def test_the_headline_names_what_is_wrong_and_what_idle_cards_cost():
     found = cards(4)
-    fleet = Fleet("f", 1.0, 15.0, tuple(found))
+    fine = {card.key: verdict(VerdictKind.COMPUTE_BOUND, "good") for card in found}
+    fleet = Fleet("f", 1.0, 15.0, tuple(found), verdicts=fine)
     assert fleet_headline(fleet, COSTS) == "4 cards on 1 host: nothing to report."
+    unsure = replace(fleet, verdicts=dict(list(fine.items())[:3]))
+    assert fleet_headline(unsure, COSTS) == "4 cards on 1 host: 1 not diagnosed yet."
+    assert fleet_headline(replace(fleet, cards=()), COSTS).startswith("No GPU is reported here")
     broken = Fleet(
         "f",
         1.0,
         15.0,
         (replace(found[0], is_silent=True), *found[1:]),
         verdicts={
+            **fine,
             found[1].key: verdict(VerdictKind.MEMORY_ERRORS, "error"),
             found[2].key: verdict(VerdictKind.THERMAL, "warning"),
         },
@@ -147,6 +152,8 @@ def test_the_energy_line_says_what_it_is_based_on():
         more
     )
     assert energy_line(COSTS._replace(power_cards=0, priced=0)) == ""
+    unmetered = energy_line(COSTS._replace(power_cards=0))
+    assert unmetered.startswith("no card reports its power  ·  renting them all: $4.00/h")
     assert "renting" not in energy_line(COSTS._replace(priced=0))
 
 

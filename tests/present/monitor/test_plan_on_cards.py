@@ -68,7 +68,7 @@ def test_without_cards_or_a_planned_card_there_is_no_comparison(evaluation, cata
 
 def test_a_plan_for_another_card_says_so(evaluation, catalog):
     found = comparison(evaluation, catalog, latest_state(OTHER))
-    assert found.sentence.endswith("which is not in this machine.")
+    assert found.sentence.endswith("which is not among these cards.")
     assert found.expected == {}
 
 

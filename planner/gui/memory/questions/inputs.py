@@ -186,7 +186,7 @@ def make_input(field: WorkloadField, theme: Theme, workspace: Workspace) -> Fiel
     if field.kind == "list":
         return ListField(parse_numbers if int in _tuple_element_types(field) else parse_names, field.option.placeholder)
     if field.kind == "number" and field.number_kind is not None:
-        placeholder = fmt.UNKNOWN if field.is_optional else ""
+        placeholder = field.option.placeholder or fmt.UNKNOWN if field.is_optional else ""
         stops = tuple(map(int, field.option.stops))
         return NumberField(
             field.bound("ge", 0), field.bound("le", _LARGEST_NUMBER), placeholder, stops, field.number_kind

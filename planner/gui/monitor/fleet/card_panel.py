@@ -116,7 +116,7 @@ class CardPanel(QWidget):
                         f"exporter: {card.exporter}",
                         f"scraped at {', '.join(card.instances)}" if card.instances else "",
                         "" if rent is None else f"rent {fmt.money(rent)}/h (median on-demand, prices since {since})",
-                        card.key,
+                        f"id: {card.key}",
                     ),
                 )
             )

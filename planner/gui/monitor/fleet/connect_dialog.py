@@ -15,7 +15,7 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
 
 _SIGN_INS: Final[tuple[tuple[str, SignIn], ...]] = (
-    ("without", "none"),
+    ("none", "none"),
     ("name and password", "basic"),
     ("token", "bearer"),
 )
@@ -55,8 +55,8 @@ class ConnectDialog(QDialog):
         self.keep.setChecked(last.secret == "keyring")
         self._grid.addWidget(self.keep, self._grid.rowCount(), 1)
         self.tenant = self._line("&Tenant", last.tenant, "X-Scope-OrgID of Mimir or Cortex; usually empty")
-        self.ca = self._line("Own authorit&y", str(last.ca_file or ""), "Certificates (PEM) of your own authority")
-        browse = push_button("&Browse…", "Choose the file of certificates")
+        self.ca = self._line("CA certi&ficate", str(last.ca_file or ""), "PEM file of your own certificate authority")
+        browse = push_button("&Browse…", "Choose the file of the certificate")
         browse.clicked.connect(self._choose_ca)
         self.problem = make_label(role="bad", wrap=True)
         self.problem.hide()
@@ -114,7 +114,7 @@ class ConnectDialog(QDialog):
 
     @Slot()
     def _choose_ca(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, "Certificates of your own authority", "", "PEM (*.pem *.crt *.cer)")
+        name, _ = QFileDialog.getOpenFileName(self, "Certificate of your own authority", "", "PEM (*.pem *.crt *.cer)")
         if name:
             self.ca.setText(name)
 

@@ -86,6 +86,7 @@ class FleetPage(QWidget):
         self._model = RecordTableModel(FLEET_COLUMNS, lambda row: row.card.key, self)
         layout = TableLayout(shown=tuple(column.key for column in FLEET_COLUMNS), sort_key="diagnosis")
         self.table = RecordTable(self._model, theme, layout, name="Cards of the fleet, the worst first")
+        self.nothing = make_label("No card has all these words, this diagnosis and this name.", "muted")
         self.servers = make_label(role="muted", wrap=True, selectable=True)
         self.card = CardPanel(self.feed, workspace, theme)
         self._lay_out()
@@ -179,6 +180,7 @@ class FleetPage(QWidget):
         self._model.set_records(worst_first(rows))
         bar.setValue(before)
         is_all = len(rows) == len(self.view.rows)
+        self.nothing.setVisible(not rows)
         self.map.show_rows(self.view.rows, None if is_all else frozenset(row.card.key for row in rows))
         self.scale.refresh()
 
@@ -209,6 +211,12 @@ class FleetPage(QWidget):
         self.scale.refresh()
 
     @Slot()
+    def _fit_map(self) -> None:
+        """Leave the map no more height than its largest cells need."""
+        below = self._upper.height() - self._map_area.geometry().bottom() - 1
+        self._upper.setMaximumHeight(self._map_area.y() + self.map.largest_height + below)
+
+    @Slot()
     def _store_layout(self) -> None:
         self._workspace.settings.keep_table(_TABLE, self.table.layout_now())
 
@@ -232,7 +240,8 @@ class FleetPage(QWidget):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         self._map_area = MapArea(self.map)
-        upper, lower = QWidget(), QWidget()
+        self._upper = upper = QWidget()
+        lower = QWidget()
         in_column(
             in_row(make_label("color by", "muted"), self.heat, self.scale, STRETCH, spacing=space.small),
             (self._map_area, 1),
@@ -242,6 +251,7 @@ class FleetPage(QWidget):
         )
         in_column(
             in_row((self.search, 1), self.diagnosis, self.kind, STRETCH, self.plan, spacing=space.small),
+            self.nothing,
             (self.table, 1),
             self.servers,
             owner=lower,
@@ -279,6 +289,7 @@ class FleetPage(QWidget):
         self.heat.activated.connect(self._show_heat)
         self.search.textChanged.connect(self._show_found)
         self.map.opened.connect(self.open_card)
+        self.map.placed.connect(self._fit_map)
         self.table.record_activated.connect(lambda row: self.open_card(row.card.key))
         self.table.arranged.connect(self._store_layout)
         self.plan.clicked.connect(self._offer_plans)

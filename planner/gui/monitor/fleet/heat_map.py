@@ -28,6 +28,8 @@ class HeatMap(QWidget):
     """
 
     opened = Signal(str)
+    placed = Signal()
+    """Emitted when the cells are placed anew, so that `largest_height` may have changed."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -200,12 +202,9 @@ class HeatMap(QWidget):
         self._cells, self._labels = {}, []
         if not self._hosts or self.width() <= 0:
             return
-        label = self.fontMetrics().horizontalAdvance("0") * _LABEL_LETTERS
-        longest = max(len(cards) for _, cards in self._hosts)
+        label = self._label_width
         for side in range(_LARGEST, _SMALLEST - 1, -1):
-            block = label + longest * (side + _GAP) + _BLOCK_GAP
-            columns = max(1, self.width() // block)
-            lines = -(-len(self._hosts) // columns)
+            block, lines = self._strips(side, label)
             if lines * (side + 2 * _GAP) <= self._area_height or side == _SMALLEST:
                 break
         for place, (host, cards) in enumerate(self._hosts):
@@ -216,6 +215,22 @@ class HeatMap(QWidget):
                 self._cells[row.card.key] = QRect(x + label + number * (side + _GAP), y, side, side)
         self.setFixedHeight(self.sizeHint().height())
         self.update()
+        self.placed.emit()
+
+    @property
+    def largest_height(self) -> int:
+        """Return the height with the largest cells."""
+        _, lines = self._strips(_LARGEST, self._label_width)
+        return lines * (_LARGEST + 2 * _GAP) + _BLOCK_GAP
+
+    @property
+    def _label_width(self) -> int:
+        return self.fontMetrics().horizontalAdvance("0") * _LABEL_LETTERS
+
+    def _strips(self, side: int, label: int) -> tuple[int, int]:
+        """Return the width of a column of strips with cells of `side`, and the number of lines."""
+        block = label + max(len(cards) for _, cards in self._hosts) * (side + _GAP) + _BLOCK_GAP
+        return block, -(-len(self._hosts) // max(1, self.width() // block))
 
 
 class MapArea(QScrollArea):

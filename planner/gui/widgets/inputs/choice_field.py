@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -75,6 +75,21 @@ class ChoiceBox(QComboBox):
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(8)
 
+    def sizeHint(self) -> QSize:
+        """Return the size that shows every choice in full, if the box shall adjust to its contents."""
+        hint = super().sizeHint()
+        if self.sizeAdjustPolicy() == QComboBox.SizeAdjustPolicy.AdjustToContents:
+            widest = max(map(self.fontMetrics().horizontalAdvance, map(self.itemText, range(self.count()))), default=0)
+            # Advances are rounded, so that a little more is needed.
+            hint.setWidth(max(hint.width(), widest + self.width() - self._room + self._theme.spacing.tiny))
+        return hint
+
+    @property
+    def _room(self) -> int:
+        """Return the width that the arrow and the margins leave to the text."""
+        space = self._theme.spacing
+        return self.width() - self._theme.icon_side - space.tiny - 2 * space.small
+
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the enclosing scroll area."""
         event.ignore()
@@ -92,8 +107,7 @@ class ChoiceBox(QComboBox):
         left = self.width() - side - self._theme.spacing.tiny
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
-        room = left - 2 * self._theme.spacing.small
-        option.currentText = self.fontMetrics().elidedText(self.currentText(), Qt.TextElideMode.ElideRight, room)
+        option.currentText = self.fontMetrics().elidedText(self.currentText(), Qt.TextElideMode.ElideRight, self._room)
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
