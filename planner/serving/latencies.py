@@ -38,7 +38,7 @@ class DurationCounts:
         return self.total / self.number if self.number else None
 
     def percentiles(self, percents: Iterable[float]) -> list[float]:
-        """Return the durations that the given percentages of all, of which there is one, do not exceed, in seconds."""
+        """Return the durations that the given percentages of all do not exceed, in seconds; needs one at least."""
         places = sorted(self.bins)
         passed = list(accumulate(self.bins[place] for place in places))
         found = (places[bisect_left(passed, percent / 100 * passed[-1])] for percent in percents)
