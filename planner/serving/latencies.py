@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
-from math import exp, log
+from math import exp, floor, log
 from typing import Final
 
 _PER_RATIO: Final = 200
@@ -20,7 +20,7 @@ class DurationCounts:
 
     def add(self, seconds: float, number: float) -> None:
         """Count `number` durations of `seconds` seconds each."""
-        place = int(_PER_RATIO * log(seconds)) if seconds > 0 else -10_000
+        place = floor(_PER_RATIO * log(seconds)) if seconds > 0 else -10_000
         self.bins[place] = self.bins.get(place, 0.0) + number
         self.total += seconds * number
         self.number += number
@@ -38,8 +38,8 @@ class DurationCounts:
         return self.total / self.number if self.number else None
 
     def percentiles(self, percents: Iterable[float]) -> list[float]:
-        """Return the durations that the given percentages of all, of which there is one, do not exceed, in seconds."""
+        """Return the durations that the given percentages of all do not exceed, in seconds; needs one at least."""
         places = sorted(self.bins)
         passed = list(accumulate(self.bins[place] for place in places))
         found = (places[bisect_left(passed, percent / 100 * passed[-1])] for percent in percents)
-        return [exp((place + (0.5 if place >= 0 else -0.5)) / _PER_RATIO) for place in found]
+        return [exp((place + 0.5) / _PER_RATIO) for place in found]

@@ -363,9 +363,9 @@ class Replica:
 
     def _free(self, number: int, own: int) -> None:
         self.used_blocks -= own
-        prefixes = self.requests.prefixes[number]
-        if self._prefixes is not None and prefixes:
-            self.used_blocks -= self._prefixes.release(prefixes, self.capacity - self.used_blocks)
+        if self._prefixes is not None:
+            free = self.capacity - self.used_blocks
+            self.used_blocks -= self._prefixes.release(self.requests.prefixes[number], free)
 
     # Steps
 

@@ -1,10 +1,12 @@
 """What is easily overlooked is said where it is true, and only there."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.warnings import warnings_about
+from planner.plan.warnings import _warn_resident_experts, warnings_about
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
@@ -77,9 +79,17 @@ def test_native_or_unused_bf16_has_no_warning(catalog, gpu, compute):
 
 def test_all_experts_are_resident(catalog):
     sentence = said(Plan(model=ModelChoice(id="mistralai/Mixtral-8x7B-v0.1")), catalog)["resident-experts"]
-    assert sentence.startswith(
-        "All 8 experts of a layer are in memory, although each token uses only 2: 46.7 B parameters"
+    assert sentence == (
+        "All 8 experts of a layer are in memory, although each token uses only 2: 46.7 B parameters determine the "
+        "memory, 12.9 B the speed."
     )
+
+
+@pytest.mark.parametrize(("active", "is_told"), [(90e9, True), (91e9, False)])
+def test_experts_are_told_of_if_a_tenth_of_the_parameters_rests(catalog, active, is_told):
+    sized = SimpleNamespace(parameters=100e9, active_parameters=active)
+    mixtral = catalog.models.model("mistralai/Mixtral-8x7B-v0.1")
+    assert bool(list(_warn_resident_experts(sized, mixtral))) is is_told
 
 
 def test_eager_attention_warns_with_the_saving_of_sdpa(catalog):

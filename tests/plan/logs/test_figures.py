@@ -36,6 +36,8 @@ def test_a_published_run_of_llama_bench_is_compared_under_its_own_conditions(com
     assert not generation.is_of_plan
     assert of_name(found, "prompt").is_of_plan
     assert "Faster than the range" in of_name(found, "prompt").explanation
+    assert "Watch clocks" not in of_name(found, "prompt").explanation
+    assert "the range" not in generation.explanation
     assert any("other prompts, answers or requests" in note for note in found.notes)
 
 

@@ -140,8 +140,9 @@ def test_configurations_are_left_out_with_their_reasons():
 
 def test_several_cards_share_a_large_model():
     large = plan_on(model={"id": "Qwen/Qwen2.5-32B"})
-    best = searched(large, CHAT.at_rate(1), cards_per_replica=(1, 2, 4))[-1].best
-    assert best.cards_per_replica > 1 or best.plan.gpu == "h100-sxm5-80gb"
+    best = searched(large, CHAT.at_rate(1), gpus=("l40s",), cards_per_replica=(1, 2, 4))[-1].best
+    assert best.cards_per_replica == 2  # its 64 GiB are more than the 48 of one card
+    assert (best.plan.workload.parallel.tensor, best.plan.workload.parallel.sharing) == (2, "manual")
 
 
 def test_settings_are_tried():

@@ -3,6 +3,7 @@
 from report_samples import PLAN, SAMPLE
 
 from planner.plan.files import parse_plan
+from planner.present.report.document import CodeListing, ReportColumn, ReportSection, ReportTable
 from planner.present.report.markdown import report_markdown
 
 
@@ -19,9 +20,13 @@ def test_every_block_is_written_and_nothing_is_taken_for_markup(tmp_path):
     assert parse_plan(text, tmp_path) == PLAN
 
 
-def test_a_listing_with_backticks_has_a_longer_fence():
-    from planner.present.report.document import CodeListing, ReportSection
+def test_an_empty_cell_of_a_total_stays_empty():
+    table = ReportTable((ReportColumn("Part"), ReportColumn("a|b")), (("Total", ""),), last_is_total=True)
+    text = report_markdown(SAMPLE._replace(sections=(ReportSection("Sums", (table,)),)))
+    assert "| Part | a\\|b |\n| --- | --- |\n| **Total** |  |\n" in text
 
+
+def test_a_listing_with_backticks_has_a_longer_fence():
     listing = CodeListing("```\nx\n```")
     text = report_markdown(SAMPLE._replace(sections=(ReportSection("Code", (listing,)),), plan=None))
     assert "````\n```\nx\n```\n````" in text
