@@ -75,6 +75,7 @@ class MachineDialog(QDialog):
         except SpecError as error:
             self.problem.setText(error.explanation)
             self.problem.show()
+            self.adjustSize()
             return
         super().accept()
         self.chosen.emit(address)

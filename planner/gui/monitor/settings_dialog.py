@@ -70,6 +70,7 @@ class SettingsDialog(QDialog):
         except SpecError as error:
             self.problem.setText(error.explanation)
             self.problem.show()
+            self.adjustSize()
             (self.webhook if "webhook" in error.field else self.command).setFocus()
             return
         rules = AlertRules(

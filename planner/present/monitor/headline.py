@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.monitor.readings.clock_reasons import slowing_reasons
-from planner.monitor.readings.faults import LINK_FAULTS, SILENCING_FAULTS, Fault, FaultKind
+from planner.monitor.readings.faults import LINK_FAULTS, SILENCING_FAULTS, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause
 from planner.present import format as fmt
@@ -44,7 +44,7 @@ class Headline:
 
 
 def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
-    """Return the headline on this machine, including when no card is read or detected yet."""
+    """Return the headline on the monitored machine, including when no card is read or detected yet."""
     if is_released:
         return Headline("Disconnected from the driver; the cards are not being read.")
     cut_off = next((fault for fault in inventory.faults if fault.kind in SILENCING_FAULTS), None)
@@ -54,20 +54,21 @@ def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, i
     if inventory.devices:
         return cards_headline(verdicts, inventory.devices)
     if inventory.faults:
-        return Headline(_missing_sentence(inventory.faults))
+        return Headline(_missing_sentence(inventory))
     if inventory.machine and not inventory.driver_version:
         return Headline(f"Connecting to {inventory.machine}…")
     return Headline("No GPU was found here." if inventory.driver_version else "Looking for cards…")
 
 
-def _missing_sentence(faults: Sequence[Fault]) -> str:
+def _missing_sentence(inventory: Inventory) -> str:
     """Return what is missing to read cards as one plain sentence; the details of the faults say more."""
-    worst = min(faults, key=lambda fault: fault.description.severity != "error")
+    worst = min(inventory.faults, key=lambda fault: fault.description.severity != "error")
     if worst.kind in LINK_FAULTS:
         return f"{fmt.capitalized(worst.description.title)}."
     if worst.kind in (FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY):
-        return "No GPU of NVIDIA, AMD, Intel or Apple was found on this machine."
-    return f"No GPU can be monitored here: {worst.description.title}."
+        return f"No GPU of NVIDIA, AMD, Intel or Apple was found on {inventory.machine or 'this machine'}."
+    where = f"on {inventory.machine}" if inventory.machine else "here"
+    return f"No GPU can be monitored {where}: {worst.description.title}."
 
 
 def cards_headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Headline:

@@ -160,7 +160,7 @@ def _seconds_column(name: Latency, title: str, unit: str, per_unit: float) -> Co
         unit=unit,
         per_unit=per_unit,
         unknown=fmt.UNKNOWN,
-        width=16,
+        width=14,
         about="95 % of the requests take at most this",
         lower_is_better=True,
     )
@@ -173,9 +173,9 @@ def _of(get: Callable[[ServingOption], float | None]) -> Callable[[ServingRow], 
 SERVING_COLUMNS: Final[tuple[Column[ServingRow], ...]] = (
     text_column("cards", "GPUs", lambda row: row.cards, width=22, about="Number and kind of GPUs"),
     text_column(
-        "arrangement", "Arrangement", lambda row: row.arrangement or "1 replica", width=20, about="Copies of the model"
+        "arrangement", "Arrangement", lambda row: row.arrangement or "1 replica", width=16, about="Copies of the model"
     ),
-    text_column("how", "Provider", lambda row: row.how, width=20, about="Rental provider, or owned"),
+    text_column("how", "Provider", lambda row: row.how, width=16, about="Rental provider, or owned"),
     number_column(
         "usd",
         "Per month",

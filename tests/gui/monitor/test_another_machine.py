@@ -120,3 +120,14 @@ def test_where_alerts_go_is_set_in_the_dialog_and_checked(qtbot, theme):
     dialog.command.setText("notify-send alert")
     dialog.accept()
     assert chosen[0].alert_targets == AlertTargets(command="notify-send alert", webhook="https://example.com/alerts")
+
+
+def test_readings_of_this_machine_are_never_shown_as_those_of_another(qtbot, make_tab, driver):
+    driver.say(card(0, A))
+    tab = make_tab()
+    wait(qtbot, lambda: any(panel.isVisible() for panel in tab.plots.panels))
+    tab.controller.watch_machine(RemoteAddress("nohost.invalid"))
+    wait(qtbot, lambda: not any(panel.isVisible() for panel in tab.plots.panels))
+    assert not tab.plots.band.isVisible()
+    wait(qtbot, lambda: bool(faults_of(tab)))
+    assert not tab.empty_state.doctor.isVisible()

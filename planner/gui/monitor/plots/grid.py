@@ -98,9 +98,9 @@ class PlotGrid(QWidget):
 
     @Slot()
     def refresh(self) -> None:
-        """Draw the plots, the legend and the event band with the latest readings."""
+        """Draw the plots, the legend and the event band with the latest readings; without any, show none of them."""
         start, end = self._history.start, self._history.end
-        if not self.isVisible() or start is None or end is None:
+        if not self.isVisible():
             return
         history = self._history
         lines = tuple(self._lines.items())
@@ -108,15 +108,19 @@ class PlotGrid(QWidget):
         if drawn == self._drawn:
             return  # a replay, whose cursor alone moves
         self._drawn = drawn
-        self._is_updating_view = True
-        self.view.set_reading_times(start, end)
-        self._is_updating_view = False
+        self.band.setVisible(end is not None)
+        if start is None or end is None:
+            self.events.hide()
+        else:
+            self._is_updating_view = True
+            self.view.set_reading_times(start, end)
+            self._is_updating_view = False
         self._owners = plotted_owners(self._history)
         self.legend.set_entries(tuple(LegendEntry(owner.uuid, owner.name, owner.stroke) for owner in self._owners))
         self.legend.setVisible(len(self._owners) > 1)
         if self._panels:
             self._arrange_panels()
-        else:
+        elif end is not None:
             # Creating all plots at once would block the window for some hundredths of a second.
             self._draw_soon()
         self.draw_visible()
