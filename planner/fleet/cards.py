@@ -49,7 +49,7 @@ class Work(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What a metric is of ours. `known` are readings by value: most values come again and again."""
+    """Our metric for an exporter's. `known` are readings by value: most values come again and again."""
 
     exporter: Exporter
     metric: FleetMetric
