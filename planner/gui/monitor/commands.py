@@ -55,7 +55,7 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
     ),
     UnboundAction(
         "monitor.machine",
-        "Another mac&hine…",
+        "A&nother machine…",
         "Monitor/2",
         lambda tab: tab.controller.choose_machine(),
         icon="monitor",

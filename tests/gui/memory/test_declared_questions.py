@@ -30,7 +30,7 @@ GROUPED = {"method": "grpo", "reward": "model"}
 PLANS = {
     "full": (LLAMA, Training(activation_checkpointing="full", loss="chunked"), 1),
     "lora": (LLAMA, Training(method="lora"), 1),
-    "groups": (LLAMA, Training(micro_batch=8, alignment={**GROUPED, "engine": "vllm"}), 1),
+    "groups": (LLAMA, Training(micro_batch=8, alignment={**GROUPED, "engine": "same-cards"}), 1),
     "rewards": (LLAMA, Training(method="lora", alignment={"method": "ppo", "engine": "other-cards"}), 1),
     "pipeline": (MIXTRAL, Training(parallel=Parallel(tensor=2, pipeline=2)), 8),
     "fsdp": (LLAMA, Training(parallel=Parallel(zero=3)), 8),

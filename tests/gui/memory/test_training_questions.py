@@ -87,6 +87,7 @@ def test_sections_without_a_question_are_left_out_and_the_others_say_their_value
         "Precision": "Weights in FP32, BF16 autocast",
         "Partial training": "all parameters",
         "Optimizer step": "Fused",
+        "Objective": "Next token",
         "Activation checkpointing": "None",
         "Software": "Hugging Face, SDPA, Full logits",
     }
