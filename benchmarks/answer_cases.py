@@ -122,6 +122,17 @@ def more_cases() -> Iterator[Case]:
         yield _case(f"draft {draft['method']}", llama, {**served, "adapters": {"slots": 2}, "common_prefix": 512})
     drafted = {"task": "inference", "profile": "sglang", "batch": 8, "speculation": {"method": "mtp"}}
     yield _case("draft mtp", "zai-org/GLM-4.5-Air", {**drafted, "cache_in_ram_bytes": 2**36})
+    grouped = {"group": 4, "completion_length": 512}
+    for alignment in (
+        {"method": "dpo", "reference": "kept"}, {"method": "dpo", "reference": "precomputed"},
+        {"method": "ppo", "completion_length": 512, "reference": "kept", "reward": "model"},
+        {"method": "grpo", **grouped, "reference": "none"}, {"method": "grpo", **grouped, "engine": "same-cards"},
+        {"method": "grpo", **grouped, "engine": "same-cards-asleep", "reference": "adapter-off"},
+        {"method": "grpo", **grouped, "engine": "other-cards"},
+    ):  # fmt: skip
+        tuned = {"task": "training", "method": "lora", "micro_batch": 4, "sequence_length": 1_024}
+        names = " ".join(str(value) for value in alignment.values())
+        yield _case(f"aligned {names}", small, {**tuned, "alignment": alignment})
     for optimizer in _OPTIMIZERS:
         for step in (None, "fused", "foreach", "loop"):
             workload = {"task": "training", "optimizer": optimizer, "optimizer_step": step, "gradient_clipping": True}

@@ -108,6 +108,9 @@ VARIED: tuple[tuple[str, dict[str, object]], ...] = (
     ("starcoder2", {"use_bias": False}),
 )
 
+WITHOUT_AUTO_CLASS = {"mistral4": "Mistral4ForCausalLM"}
+"""Classes of types that transformers builds as a part of an image-text model only."""
+
 EVERY = frozenset({*gemma4.READERS, *gpt_like.READERS, *llama_like.READERS, *moe.READERS, "minimax"})
 
 
@@ -132,7 +135,10 @@ def assert_same_network(model_type: str, **changes: object) -> None:
     settings = {**COMPLETED.get(model_type, {}), **changes}
     config = transformers.AutoConfig.for_model(model_type, **settings)
     with torch.device("meta"):
-        network = transformers.AutoModelForCausalLM.from_config(config)
+        if model_type in WITHOUT_AUTO_CLASS:
+            network = getattr(transformers, WITHOUT_AUTO_CLASS[model_type])(config)
+        else:
+            network = transformers.AutoModelForCausalLM.from_config(config)
     found = read_config(json.loads(config.to_json_string(use_diff=False)), model_type)
     assert found.parameters == sum(parameter.numel() for parameter in network.parameters())
     assert outside_experts(found) == built_outside_experts(network)
