@@ -55,7 +55,7 @@ class SettingsDialog(QDialog):
         buttons.rejected.connect(self.reject)
         self.problem = make_label(role="bad", wrap=True)
         self.problem.hide()
-        in_column(self._grid, self.problem, buttons, owner=self, margins=None, spacing=theme.spacing.medium)
+        self._all = in_column(self._grid, self.problem, buttons, owner=self, margins=None, spacing=theme.spacing.medium)
         self.is_on.toggled.connect(self._set_alerts_enabled)
         self._set_alerts_enabled(self.is_on.isChecked())
 
@@ -70,7 +70,8 @@ class SettingsDialog(QDialog):
         except SpecError as error:
             self.problem.setText(error.explanation)
             self.problem.show()
-            self.adjustSize()
+            # adjustSize would stop at two thirds of a low screen.
+            self.resize(self.width(), max(self.height(), self._all.totalHeightForWidth(self.width())))
             (self.webhook if "webhook" in error.field else self.command).setFocus()
             return
         rules = AlertRules(
