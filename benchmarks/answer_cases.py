@@ -125,7 +125,7 @@ def more_cases() -> Iterator[Case]:
     grouped = {"group": 4, "completion_length": 512}
     for alignment in (
         {"method": "dpo", "reference": "kept"}, {"method": "dpo", "reference": "precomputed"},
-        {"method": "ppo", "completion_length": 512, "reference": "kept", "reward": "model"},
+        {"method": "ppo", "completion_length": 512, "reference": "kept", "reward": "model", "value": "full"},
         {"method": "grpo", **grouped, "reference": "none"}, {"method": "grpo", **grouped, "engine": "same-cards"},
         {"method": "grpo", **grouped, "engine": "same-cards-asleep", "reference": "adapter-off"},
         {"method": "grpo", **grouped, "engine": "other-cards"},
