@@ -107,6 +107,11 @@ def test_text_that_is_not_utf_8_is_unchanged_by_json():
     assert read_line(sample_line(sample)) == sample
 
 
+def test_links_and_errors_of_cards_are_read_back():
+    sample = Sample(1.0, 2.0, {"u": {}}, xids=(Xid("u", 79),), links={"u": (Link(0, True, 25e9), Link(1, False))})
+    assert read_line(sample_line(sample)) == sample
+
+
 @pytest.mark.parametrize(
     "line",
     [
