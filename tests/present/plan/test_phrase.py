@@ -136,7 +136,10 @@ def test_every_optimizer_and_method_has_a_title():
     [
         ({"method": "dpo"}, "DPO with LoRA, AdamW, 8 × 512 tokens in pairs, bf16 autocast"),
         ({"method": "grpo"}, "GRPO with LoRA, AdamW, 8 × 512 tokens, groups of 8, bf16 autocast"),
-        ({"method": "ppo", "engine": "same-cards"}, "PPO with LoRA, AdamW, 8 × 512 tokens, vLLM beside it, bf16 autocast"),
+        (
+            {"method": "ppo", "engine": "same-cards"},
+            "PPO with LoRA, AdamW, 8 × 512 tokens, vLLM beside it, bf16 autocast",
+        ),
     ],
 )
 def test_an_objective_is_named_before_the_method(catalog, alignment, phrase):
