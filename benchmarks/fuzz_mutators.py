@@ -246,7 +246,7 @@ def mutate_arguments(data: bytes, source: random.Random, others: Sequence[bytes]
             case 2 if at < len(words):
                 words[at] = str(source.choice(_VALUES))
             case 3 if at < len(words):
-                changed = _with_another_word(words[at].encode("utf-8", "surrogateescape"), source)
+                changed = _with_another_word(words[at].encode("utf-8", "surrogatepass"), source)
                 words[at] = changed.decode("utf-8", "surrogateescape")
             case 4 if at < len(words):
                 words[at] = source.choice(pool or ["x"])

@@ -24,6 +24,7 @@ from planner.workload.recipes.torchtitan import torchtitan_options
 
 SCRIPT_ENDINGS: Final = (".sh", ".bash", ".sbatch", ".slurm")
 _MODELFILE: Final = "Modelfile"
+_QUOTES: Final = frozenset("\"'")
 _ASSIGNMENT: Final = re.compile(r"(?:export )?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _ARRAY: Final = re.compile(r"\$\{(\w+)\[@\]\}")
 _SLURM_CARDS: Final = re.compile(r"^#SBATCH\s+--(?:gres=gpu|gpus-per-node)[:=](?:[\w.-]+:)?(\d+)\s*$", re.MULTILINE)
@@ -226,6 +227,9 @@ def _split_lines(text: str, path: Path) -> Iterator[list[str]]:
     """Yield the words of each line; a quotation goes on in the next line."""
     pending = ""
     for line in text.replace("\\\n", " ").splitlines():
+        if pending and not _QUOTES.intersection(line):
+            pending = f"{pending}\n{line}"  # nothing here ends the quotation
+            continue
         pending = f"{pending}\n{line}" if pending else line
         try:
             words = shlex.split(pending, comments=True)

@@ -16,7 +16,7 @@ def recipe(tmp_path, text, name="run.sh"):
         "vllm serve Qwen/Qwen3-8B --max-model-len=4096 --enforce-eager",
         "CUDA_VISIBLE_DEVICES=0 nohup /usr/bin/vllm serve Qwen/Qwen3-8B --max-model-len 4096 --enforce-eager &",
         'a=(\n  --max-model-len 4096  # context\n  --enforce-eager )\nexec vllm serve Qwen/Qwen3-8B "${a[@]}"',
-        "docker run vllm -v\nbash -c '\ntrue' && vllm serve 'Qwen/Qwen3-8B' --max-model-len 4096 --enforce-eager",
+        "docker run vllm -v\nbash -c '\ntrue\n:' && vllm serve 'Qwen/Qwen3-8B' --max-model-len 4096 --enforce-eager",
     ],
 )
 def test_a_server_is_found_behind_what_starts_it(tmp_path, text):
