@@ -28,10 +28,6 @@ def connection(url: str) -> FleetConnection:
     return FleetConnection(url=url)
 
 
-def test_a_poll_has_every_quantity_unless_it_says_otherwise():
-    assert Poll(0.0, 15.0, ()).is_whole
-
-
 def test_the_first_diagnosis_comes_from_the_servers_past():
     fake = FakePrometheus(dcgm_fleet(8, use=lambda place: 0 if place == 3 else 100))
     with serving(fake) as url:

@@ -9,11 +9,15 @@ from fleet_kit import FakePrometheus, dcgm_fleet, serving
 from planner.errors import NetworkError, PlannerError
 from planner.fleet.connection import FleetConnection
 from planner.fleet.fleet import read_fleet
-from planner.fleet.sources import ScrapeSource, open_source
+from planner.fleet.sources import Poll, ScrapeSource, open_source
 
 
 def source_of(url: str):
     return open_source([FleetConnection(url=url)], {})
+
+
+def test_a_poll_has_every_quantity_unless_it_says_otherwise():
+    assert Poll(0.0, 15.0, ()).is_whole
 
 
 def test_all_cards_come_with_one_request_for_values():
