@@ -170,3 +170,15 @@ def compute_on(root: Path, pid: int, used: int, place: int = 0x300) -> None:
         kfd / "topology/nodes/1", {"properties": f"simd_count 96\nlocation_id {place}\ndomain 0", "gpu_id": "777"}
     )
     write_files(kfd / f"proc/{pid}", {"vram_777": str(used), "sdma_777": "0"})
+
+
+AMD = {"amd": 1, "amd__bus": 3, "amd__gfx": 88, "amd__energy": 2_000_000, "amd__ce": 5, "amd__ue": 1}
+"""What the fake of AMD's library says of one card."""
+INTEL = {
+    "intel": 1,
+    "intel__size": 16 * GIB,
+    "intel__free": 10 * GIB,
+    "intel__celsius": 51,
+    "intel__memory_celsius": 62,
+}
+"""What the fake of Intel's library says of one card."""

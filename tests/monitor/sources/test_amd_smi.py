@@ -1,28 +1,9 @@
 """AMD's management library, built from C with its own structures."""
 
 import pytest
-from cards_kit import GIB, RADEON, radeon, write_cards
+from cards_kit import AMD, RADEON
 
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.sources.amd_smi import AmdSmiSource
-
-AMD = {"amd": 1, "amd__bus": 3, "amd__gfx": 88, "amd__energy": 2_000_000, "amd__ce": 5, "amd__ue": 1}
-INTEL = {
-    "intel": 1,
-    "intel__size": 16 * GIB,
-    "intel__free": 10 * GIB,
-    "intel__celsius": 51,
-    "intel__memory_celsius": 62,
-}
-
-
-@pytest.fixture
-def amd(near_vendors):
-    write_cards(near_vendors.root, radeon())
-    near_vendors.say_of_vendors(**AMD)
-    source = AmdSmiSource(near_vendors.root)
-    yield source
-    source.close()
 
 
 def test_amds_library_adds_energy_and_errors(amd):

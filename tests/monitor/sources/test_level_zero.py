@@ -1,29 +1,10 @@
 """Intel's Level Zero, built from C with its own structures."""
 
 import pytest
-from cards_kit import ARC, GIB, arc, write_cards
+from cards_kit import ARC, GIB, INTEL
 
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.sources.level_zero import LevelZeroSource
 from planner.monitor.sources.source import CardGoneError
-
-AMD = {"amd": 1, "amd__bus": 3, "amd__gfx": 88, "amd__energy": 2_000_000, "amd__ce": 5, "amd__ue": 1}
-INTEL = {
-    "intel": 1,
-    "intel__size": 16 * GIB,
-    "intel__free": 10 * GIB,
-    "intel__celsius": 51,
-    "intel__memory_celsius": 62,
-}
-
-
-@pytest.fixture
-def intel(near_vendors):
-    write_cards(near_vendors.root, arc())
-    near_vendors.say_of_vendors(**INTEL)
-    source = LevelZeroSource(near_vendors.root)
-    yield source
-    source.close()
 
 
 def test_intels_library_adds_memory_and_temperatures(intel, near_vendors):

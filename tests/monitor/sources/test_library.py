@@ -1,40 +1,11 @@
 """Loading a vendor's library, and what it lacks."""
 
 import pytest
-from cards_kit import GIB, arc, radeon, write_cards, write_files
+from cards_kit import write_files
 
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause, missing
-from planner.monitor.sources.amd_smi import AmdSmiSource
-from planner.monitor.sources.level_zero import LevelZeroSource
 from planner.monitor.sources.source import CardGoneError, SourceFailedError
-
-AMD = {"amd": 1, "amd__bus": 3, "amd__gfx": 88, "amd__energy": 2_000_000, "amd__ce": 5, "amd__ue": 1}
-INTEL = {
-    "intel": 1,
-    "intel__size": 16 * GIB,
-    "intel__free": 10 * GIB,
-    "intel__celsius": 51,
-    "intel__memory_celsius": 62,
-}
-
-
-@pytest.fixture
-def amd(near_vendors):
-    write_cards(near_vendors.root, radeon())
-    near_vendors.say_of_vendors(**AMD)
-    source = AmdSmiSource(near_vendors.root)
-    yield source
-    source.close()
-
-
-@pytest.fixture
-def intel(near_vendors):
-    write_cards(near_vendors.root, arc())
-    near_vendors.say_of_vendors(**INTEL)
-    source = LevelZeroSource(near_vendors.root)
-    yield source
-    source.close()
 
 
 @pytest.mark.parametrize(("name", "function"), [("amd", "amdsmi_init"), ("intel", "zesInit")])
