@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 import planner
+from planner.cli.automation.declarations import parser_of
 from planner.cli.automation.schema import field_docstrings
 from planner.cli.main import COMMANDS, main
 from planner.glossary import CHAPTERS, glossary, terms_to_read
@@ -97,7 +98,9 @@ def pages() -> dict[str, str]:
 
 def command_line() -> str:
     """Return the help of every command."""
-    parts = ["# Command line", _code(_help([])), *(f"## {name}\n\n{_code(_help([name]))}" for name in COMMANDS)]
+    os.environ["COLUMNS"] = COLUMNS
+    helps = ((name, parser_of(name).format_help().rstrip()) for name in COMMANDS)
+    parts = ["# Command line", _code(_main_help()), *(f"## {name}\n\n{_code(text)}" for name, text in helps)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -219,11 +222,10 @@ def drawings() -> dict[str, str]:
     }
 
 
-def _help(words: list[str]) -> str:
-    os.environ["COLUMNS"] = COLUMNS
+def _main_help() -> str:
     printed = io.StringIO()
     with redirect_stdout(printed):
-        main([*words, "--help"])
+        main(["--help"])
     return printed.getvalue().rstrip()
 
 

@@ -134,7 +134,7 @@ def make_parser() -> Parser:
 
 
 def _add_log_options(parser: Parser) -> None:
-    logs = parser.add_argument_group("measurements of a run")
+    logs = parser.add_details("measurements of a run")
     logs.add_argument(
         "--log",
         metavar="FILE",

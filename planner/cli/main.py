@@ -37,26 +37,26 @@ class CliCommand(NamedTuple):
 
 
 COMMANDS: Final = {
-    "completion": CliCommand("planner.cli.automation.completion", "print the completion for bash, zsh or fish"),
-    "cost": CliCommand("planner.cli.cost", "estimate how long a job takes, and whether to rent or to buy"),
-    "fit": CliCommand("planner.cli.fit", "check whether a model fits a card, and show what uses the memory"),
-    "fleet": CliCommand("planner.cli.fleet", "show the cards of many machines, the worst first, from a Prometheus"),
-    "gpus": CliCommand("planner.cli.gpus.command", "search, compare and show accelerators"),
-    "launch": CliCommand("planner.cli.launch", "write the files that run a plan with another program"),
-    "man": CliCommand("planner.cli.automation.manual_page", "print the manual page"),
-    "models": CliCommand("planner.cli.models", "search and show models"),
-    "monitor": CliCommand("planner.cli.monitor.command", "monitor the cards of this machine"),
-    "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
+    "fit": CliCommand("planner.cli.fit", "check whether a model fits a GPU, and show what uses the memory"),
     "recommend": CliCommand("planner.cli.recommend", "recommend hardware for a job within a budget and a deadline"),
-    "report": CliCommand("planner.cli.report_file", "write a report on a plan, a comparison, a recording or a trace"),
-    "schema": CliCommand("planner.cli.automation.schema", "print the JSON schema of a command's output or of a file"),
+    "cost": CliCommand("planner.cli.cost", "estimate how long a job takes, and whether to rent or to buy"),
     "serve-plan": CliCommand(
         "planner.cli.serve_plan.command", "find the hardware that serves requests within latency targets"
     ),
+    "launch": CliCommand("planner.cli.launch", "write the files that run a plan with another program"),
+    "verify": CliCommand("planner.cli.verify", "compare a plan's estimates with measurements on the real cards"),
+    "report": CliCommand("planner.cli.report_file", "write a report on a plan, a comparison, a recording or a trace"),
     "trace": CliCommand(
         "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
     ),
-    "verify": CliCommand("planner.cli.verify", "compare a plan's estimates with measurements on the real cards"),
+    "gpus": CliCommand("planner.cli.gpus.command", "search, compare and show accelerators"),
+    "models": CliCommand("planner.cli.models", "search and show models"),
+    "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
+    "monitor": CliCommand("planner.cli.monitor.command", "monitor the cards of this machine"),
+    "fleet": CliCommand("planner.cli.fleet", "show the cards of many machines, the worst first, from a Prometheus"),
+    "schema": CliCommand("planner.cli.automation.schema", "print the JSON schema of a command's output or of a file"),
+    "completion": CliCommand("planner.cli.automation.completion", "print the completion for bash, zsh or fish"),
+    "man": CliCommand("planner.cli.automation.manual_page", "print the manual page"),
 }
 _WIDEST: Final = max(map(len, COMMANDS))
 _HELP: Final = """usage: gpu-planner [FILE]              open the window, with a plan, a model or a recording
@@ -78,7 +78,7 @@ examples:
   gpu-planner monitor
   gpu-planner trace net.py:Net --input "x=8x3x224x224:float32" --task training
 
-`gpu-planner COMMAND --help` shows the options of a command with their units and defaults, and examples."""
+`gpu-planner COMMAND --help` shows a command's main options and examples, `--help-all` every option with its default."""
 
 _OTHER_COMMANDS: Final = {
     "version": "--version",

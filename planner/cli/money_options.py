@@ -81,7 +81,7 @@ def add_money_options(parser: Parser) -> None:
     """Add the options of the job and of the terms of renting and owning."""
     job = parser.add_argument_group("the job; one of --tokens, --samples, --epochs, --steps, --hours, or a service")
     add_options(JOB_OPTIONS, {None: job})
-    terms = parser.add_argument_group("renting and owning")
+    terms = parser.add_details("renting and owning")
     add_options(TERM_OPTIONS, {None: terms})
     terms.add_argument("--history", action="store_true", help="include offers older than twelve months")
     terms.add_argument(

@@ -15,7 +15,7 @@ from typing import Final, get_args
 from pydantic import ValidationError
 
 from planner.base import Spec
-from planner.cli.parser import named_value, option_value
+from planner.cli.parser import Parser, named_value, option_value
 from planner.dtypes import FORMAT_SPELLINGS
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
@@ -49,11 +49,11 @@ def add_hidden_workload_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workload", type=Path, help=argparse.SUPPRESS)
 
 
-def add_workload_options(parser: argparse.ArgumentParser) -> None:
+def add_workload_options(parser: Parser) -> None:
     """Add an option for each workload field that can be set by an option, by task, and list the other fields."""
-    common = parser.add_argument_group("workload; [defaults]")
+    common = parser.add_details("workload; [defaults]")
     common.add_argument("--task", metavar="TASK", help="task of the model: inference or training [inference]")
-    groups = {title: parser.add_argument_group(title) for title in ("inference", "training", "several cards")}
+    groups = {title: parser.add_details(title) for title in ("inference", "training", "several cards")}
     for flag, fields in _fields_by_option().items():
         help_text = "; for training, ".join(
             dict.fromkeys(f"{field.help}{_default_in_brackets(field)}" for field in fields)
@@ -74,7 +74,7 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
         help="a workload as JSON, or a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or "
         "LLaMA-Factory; options override it",
     )
-    parser.add_argument_group("other fields, as --set NAME=VALUE", _help_of_other_fields())
+    parser.add_details("other fields, as --set NAME=VALUE", _help_of_other_fields())
 
 
 def _help_heading(field: WorkloadField) -> str:

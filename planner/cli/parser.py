@@ -1,6 +1,7 @@
 """Argument parser of all commands, and tables of options."""
 
 import argparse
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
@@ -19,6 +20,9 @@ _PREFERRED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("--weights", "--context", "--batch", "--task", "--method"), ("--fits MODEL",)),
 }
 """Options of two meanings, and those of another command, each with what may be meant here."""
+_FEW_EXAMPLES: Final = 6
+"""Lines of examples in the short help, with their heading."""
+_HELP_WIDTH: Final = 96
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,12 +37,44 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             add_help=False,
         )
+        self._details: list[argparse._ArgumentGroup] = []
+
+    def add_details(self, title: str, description: str | None = None) -> "argparse._ArgumentGroup":
+        """Return a new group of options that `--help` only names, and `--help-all` explains."""
+        group = self.add_argument_group(title, description)
+        self._details.append(group)
+        return group
 
     def add_general_options(self) -> None:
         """Add the options of every command; call it last, so that the help starts with the command's own options."""
         group = self.add_argument_group("general")
         group.add_argument("--json", action="store_true", help="print the result as JSON")
-        group.add_argument("-h", "--help", action="help", help="show this help and exit")
+        group.add_argument("-h", "--help", action=_BriefHelp, nargs=0, help="show this help and exit")
+        if self._details:
+            group.add_argument("--help-all", action="help", help="explain every option, with its default, and exit")
+
+    def format_brief_help(self) -> str:
+        """Return the help within about a screen: what is less common by name only, and the first examples."""
+        if not self._details:
+            return self.format_help()
+        formatter = self._get_formatter()
+        arguments = self._get_positional_actions()
+        names = (f"[{each.metavar}]" if each.nargs in ("?", "*") else str(each.metavar) for each in arguments)
+        formatter.add_usage(" ".join((self.prog, "[options]", *names)), (), ())
+        formatter.add_text(self.description)
+        for group in self._action_groups:
+            if group not in self._details:
+                formatter.start_section(group.title)
+                formatter.add_arguments(group._group_actions)  # noqa: SLF001  # argparse has no public list of its options
+                formatter.end_section()
+        formatter.start_section("more options, which --help-all explains")
+        formatter.add_text("\n".join(filter(None, map(_options_line, self._details))))
+        formatter.end_section()
+        paragraphs = (self.epilog or "").split("\n\n")
+        examples = (text for text in paragraphs if text.startswith("examples:"))
+        formatter.add_text("\n".join("\n".join(text.splitlines()[:_FEW_EXAMPLES]) for text in examples))
+        formatter.add_text("\n".join(text for text in paragraphs if text.startswith("exit codes:")))
+        return formatter.format_help()
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
         """Print the help; a full disk is an error, unlike in argparse."""
@@ -100,6 +136,28 @@ class Parser(argparse.ArgumentParser):
         known = [option for option in meant if option and option.partition(" ")[0] in options]
         close = list(dict.fromkeys(known)) or get_close_matches(name, options, n=2, cutoff=0.75)
         return f"Did you mean {' or '.join(close)}?" if close else ""
+
+
+class _BriefHelp(argparse.Action):
+    """Option that prints the help within about a screen, and ends the program."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the help and exit."""
+        assert isinstance(parser, Parser)  # only a `Parser` adds this option
+        print(parser.format_brief_help(), end="")
+        parser.exit()
+
+
+def _options_line(group: "argparse._ArgumentGroup") -> str:
+    """Return the title of a group and the names of its options; empty without options."""
+    shown = (action for action in group._group_actions if action.help != argparse.SUPPRESS)  # noqa: SLF001
+    names = " ".join(action.option_strings[-1] for action in shown)
+    title = (group.title or "").partition(";")[0]
+    return (
+        textwrap.fill(f"{title}: {names}", _HELP_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        if names
+        else ""
+    )
 
 
 def join_descending_sort(argv: list[str]) -> list[str]:

@@ -267,7 +267,7 @@ def test_a_million_requests_a_second_are_no_crash(said):
 
 
 def test_help_says_what_scripts_get(said, capsys):
-    assert main(["cost", "--help"]) == 0
+    assert main(["cost", "--help-all"]) == 0
     told = capsys.readouterr().out
     assert "--json prints one object: plan, time, cost" in told
     assert "exit codes: 0 done, 2 invalid input" in told

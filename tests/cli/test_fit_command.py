@@ -72,7 +72,7 @@ def test_what_does_not_fit_says_by_how_much(said):
 
 def test_help_teaches(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    printed = said("--help")
+    printed = said("--help-all")
     for word in ("--kv-cache", "[adamw]", "examples:", "exit codes:", "--workload FILE"):
         assert word in printed
 

@@ -55,7 +55,7 @@ def said_on_the_day(capsys):
 
 def test_help_explains_every_field(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    printed = said("--help")
+    printed = said("--help-all")
     assert all(f"\n  {name} " in printed for name in GPU_QUERY_FIELDS)
 
 
@@ -113,7 +113,7 @@ def test_every_word_that_a_list_is_filtered_or_sorted_by_has_a_column(said):
 def test_the_examples_of_the_help_print_something(said, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    lines = said("--help").replace("\\\n", " ").splitlines()
+    lines = said("--help-all").replace("\\\n", " ").splitlines()
     examples = [shlex.split(line)[1:] for line in lines if line.startswith("  gpu-planner ")]
     assert len(examples) > 10
     for example in examples:

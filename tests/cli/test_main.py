@@ -4,6 +4,7 @@ import codecs
 import errno
 import gc
 import io
+import re
 import signal
 import subprocess
 import sys
@@ -15,8 +16,10 @@ import pytest
 from planner import __main__ as entry
 from planner import __version__
 from planner.cli import main as cli
+from planner.cli.automation.declarations import declared_commands
 from planner.cli.main import replace_with_ascii
 from planner.errors import PlannerError
+from tests.each_record import for_each
 
 
 @pytest.fixture
@@ -203,6 +206,19 @@ def test_help_names_the_command_before_or_after(first, capsys):
 def test_help_of_a_command_ends_well(capsys):
     assert cli.main(["gpus", "--help"]) == 0
     assert capsys.readouterr().out.startswith("usage: gpu-planner gpus")
+
+
+@for_each("name", cli.COMMANDS)
+def test_the_short_help_names_every_option_and_fits_about_a_screen(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert cli.main([name, "--help"]) == 0
+    short = capsys.readouterr().out
+    names = {option.names[-1] for command in declared_commands() if command.name == name for option in command.options}
+    assert names <= set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", short))
+    assert short.count("\n") < 80
+    if "--help-all" in names:
+        assert cli.main([name, "--help-all"]) == 0
+        assert len(capsys.readouterr().out) > 1.5 * len(short)
 
 
 @pytest.mark.parametrize(

@@ -168,5 +168,5 @@ def test_wrong_input_is_told_with_what_to_do(capsys, words, message, hint):
 
 
 def test_help_says_what_scripts_get(capsys):
-    assert main(["recommend", "--help"]) == 0
+    assert main(["recommend", "--help-all"]) == 0
     assert "--json prints one object: wish, period, options" in capsys.readouterr().out

@@ -134,7 +134,7 @@ def test_modules_that_are_left_out_are_counted(saved, said):
 
 def test_help_teaches(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    printed = said("--help")
+    printed = said("--help-all")
     for word in (
         "only code that you trust",
         "--allocator",

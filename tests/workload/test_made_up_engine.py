@@ -117,7 +117,7 @@ def test_editing_moves_what_it_does_not_have(catalog: Catalog):
 
 
 def test_the_command_line_offers_and_runs_it(capsys: pytest.CaptureFixture[str]):
-    assert main(["fit", "--help"]) == 0
+    assert main(["fit", "--help-all"]) == 0
     assert "WaveServe: tokens that are read together" in " ".join(capsys.readouterr().out.split())
     asked = ["fit", MODEL, "--gpu", "rtx-4090", "--profile", "waveserve", "--set", "engine.wave_tokens=64"]
     assert main([*asked, "--json"]) == 0

@@ -219,8 +219,8 @@ def make_parser(*, with_workload: bool = False) -> Parser:
     )
     other.add_argument("--systems", action="store_true", help="list machines, not cards: DGX, NVL72, TPU slices")
     other.add_argument("--here", action="store_true", help="show the cards of this machine, matched with the catalog")
-    add_build_options(parser.add_argument_group("power and cooling"))
-    add_own_options(parser.add_argument_group("cards of your own"))
+    add_build_options(parser.add_details("power and cooling"))
+    add_own_options(parser.add_details("cards of your own"))
     parser.add_general_options()
     if with_workload:
         add_hidden_workload_options(parser)

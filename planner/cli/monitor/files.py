@@ -42,7 +42,7 @@ _HELP_HINT: Final = "Try: gpu-planner monitor --help"
 
 def add_file_options(parser: Parser) -> None:
     """Add the options of `monitor` that read or write files."""
-    group = parser.add_argument_group(
+    group = parser.add_details(
         "recordings", "FILE is a recording, or a log of nvidia-smi, dmon, DCGM, nvtop or amd-smi."
     )
     group.add_argument("--record", metavar="FILE", type=Path, help="record the readings to the new file FILE")

@@ -37,7 +37,7 @@ _MOST_TOKEN_BYTES: Final = 8_192
 
 def add_service_options(parser: Parser) -> None:
     """Add the options of `monitor` that serve other programs."""
-    group = parser.add_argument_group(
+    group = parser.add_details(
         "Prometheus and alerts", "See docs/remote.md. Secrets come from environment variables or files."
     )
     group.add_argument(

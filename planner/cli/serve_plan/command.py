@@ -195,7 +195,7 @@ def make_parser() -> Parser:
     limits.add_argument(
         "--goodput", metavar="SHARE,LIMITS", help="share of requests within limits: 99%%,ttft=1s,tpot=50ms"
     )
-    search = parser.add_argument_group("the search")
+    search = parser.add_details("the search")
     search.add_argument("--search", action="store_true", help="find the number of GPUs even if it is given")
     search.add_argument("--objective", metavar="WHAT", help="fewest usd, cards or watts [usd]")
     search.add_argument("--counts", metavar="NUMBERS", help="GPUs per replica, comma-separated [1,2,4,8]")
@@ -209,7 +209,7 @@ def make_parser() -> Parser:
     search.add_argument("--modes", metavar="MODES", help="rental modes, comma-separated [on-demand]")
     search.add_argument("--budget", metavar="USD", help="highest cost per month")
     search.add_argument("--surely", action="store_true", help="meet the targets over the whole range of the estimate")
-    how = parser.add_argument_group("how requests are served")
+    how = parser.add_details("how requests are served")
     how.add_argument("--router", metavar="NAME", help="round-robin, least-loaded or prefix-aware [round-robin]")
     how.add_argument("--no-prefix-cache", action="store_true", help="never use the cache of earlier requests again")
     how.add_argument(

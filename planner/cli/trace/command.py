@@ -252,7 +252,7 @@ def make_parser() -> Parser:
         "--allocator", metavar="SETTINGS", help="allocator settings as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]"
     )
     add_trace_options(parser)
-    limits = parser.add_argument_group("limits of the tracing process")
+    limits = parser.add_details("limits of the tracing process")
     limits.add_argument("--time-limit", metavar="SECONDS", help="stop the trace after this time, in seconds [600]")
     limits.add_argument(
         "--memory-limit",

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from planner.cli.parser import CommandOption, add_options, named_value, option_value
+from planner.cli.parser import CommandOption, Parser, add_options, named_value, option_value
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.numbers import COUNT, kind_at
@@ -85,7 +85,7 @@ _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
 }
 
 
-def add_trace_options(parser: argparse.ArgumentParser) -> None:
+def add_trace_options(parser: Parser) -> None:
     """Add the options of a trace request to `parser`, grouped by task."""
     construction = parser.add_argument_group("construction")
     construction.add_argument(
@@ -120,14 +120,14 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     )
     groups = {
         None: parser.add_argument_group("run; [defaults]"),
-        "inference": parser.add_argument_group("inference"),
-        "training": parser.add_argument_group("training"),
+        "inference": parser.add_details("inference"),
+        "training": parser.add_details("training"),
     }
     add_options(OPTIONS, groups)
     groups["training"].add_argument(
         "--freeze", metavar="PATTERN", action="append", default=[], help="names of parameters not to train; repeatable"
     )
-    several_cards = parser.add_argument_group("several cards")
+    several_cards = parser.add_details("several cards")
     several_cards.add_argument(
         "--ranks", metavar="N", help="number of processes, of which one is traced and none launched [1]"
     )
