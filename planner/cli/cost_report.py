@@ -291,7 +291,7 @@ def _offers_table(estimate: CostEstimate, shown: ReportOptions) -> str:
     columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
     heads = [TableColumn(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
     cells = [[column.text(row) for column in columns] for row in rows]
-    count = f"{len(rows):,} of {len(estimate.rows):,} offers for this job"
+    count = f"{len(rows):,} of {len(estimate.rows):,} offers"
     order = "comparable and current ones first, then by cost"
     return f"{table(heads, cells, shown.width)}\n\n{wrap(f'{count}; {order}', prose_width(shown.width))}"
 

@@ -176,8 +176,9 @@ def _text(found: Recommendation, plan: Plan, catalog: Catalog, limit: int | None
     period = f"{assumed_use_sentence(plan.cost)} Costs and the budget are per {found.period}."
     if isinstance(plan.workload, Inference) and plan.workload.weights in (None, AS_STORED) and plan.model.trace is None:
         period += f" Weights as stored: {stored_format_text(architecture_of(plan, catalog))}."
-    blocks = [wrap(period, prose_width(width)), wrap(no_option_sentence(found), prose_width(width))]
+    blocks = [wrap(no_option_sentence(found), prose_width(width))]
     blocks += [_award_text(view, prose_width(width)) for view in award_views(found, catalog.hardware)]
+    blocks.append(wrap(period, prose_width(width)))
     listed = rows[:limit]
     if listed:
         columns = [column for column in option_columns(found.period) if column.key in _LISTED]
@@ -196,7 +197,7 @@ def _award_text(view: AwardView, width: int) -> str:
     return "\n".join(
         (
             wrap(f"{view.title}: {view.row.cards}, {view.row.how}", width, "", _INDENT),
-            wrap(view.why, width, _INDENT),
+            *filter(None, (wrap(view.why, width, _INDENT),)),
             *(_bar(meter) for meter in view.meters),
             *notes,
         )

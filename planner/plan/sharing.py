@@ -283,7 +283,7 @@ def _matrix_scheme(workload: Workload, tensor: int, stages: int) -> SharingSchem
         if tensor > 1
         else "Split the layers across the cards.",
         settings={**states, "tensor": tensor, "pipeline": stages, "pipeline_layers": (), "interleave": 1, "data": None},
-        costs="an all-reduce in every layer" if tensor > 1 else "cards work one after another",
+        costs="an all-reduce in every layer" if tensor > 1 else "GPUs work one after another",
         source=_TENSOR if stages == 1 else _STAGES,
     )
 
@@ -294,6 +294,6 @@ def _layer_scheme(stages: int) -> SharingScheme:
         title="with the layers split across them",
         sentence="Split the layers across the cards.",
         settings={"pipeline": stages, "pipeline_layers": (), "interleave": 1, "data": None},
-        costs="cards work one after another",
+        costs="GPUs work one after another",
         source=_LAYERS,
     )

@@ -61,8 +61,9 @@ def memory_with_changes(evaluation: Evaluation, architecture: Architecture, **ch
 
 
 def _gib_text(size: int) -> str:
-    """Return a size in bytes as text such as `12.3 GiB`."""
-    return f"{size / GIB:,.1f} GiB"
+    """Return a size in bytes with three significant digits: `6.85 GiB`, `12.3 GiB`, `124 GiB`."""
+    gib = size / GIB
+    return f"{gib:,.{2 if gib < 10 else 1 if gib < 100 else 0}f} GiB"
 
 
 _HEADS: Final = "vLLM QKVParallelLinear, Megatron-LM: a key-value head is never split, and a latent cache has no heads"

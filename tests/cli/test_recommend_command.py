@@ -43,7 +43,7 @@ def test_the_whole_answer(said, golden):
     ],
 )
 def test_it_says_what_the_costs_are_for(said, words, says):
-    assert said("gpt2", "--counts", "1", *words).startswith(says)
+    assert says in said("gpt2", "--counts", "1", *words).replace("\n", " ")
 
 
 def test_it_says_how_the_weights_are_stored(said):
@@ -62,7 +62,7 @@ def test_scripts_get_everything(said):
 
 def test_all_options_are_listed_on_request(said):
     brief, limited, whole = said(*QUICK), said(*QUICK, "--limit", "4"), said(*QUICK, "--all")
-    assert "\n\nCheapest" in brief
+    assert brief.startswith("Cheapest")
     assert "Provider" not in brief
     assert " options; --all lists them all, cheapest first" in brief
     assert "4 of " in limited
@@ -122,7 +122,7 @@ def test_nothing_within_the_limits_names_the_nearest(said, tmp_path):
     words = (*QUICK, "--budget", "0.0001", "--save", str(path))
     told = said(*words)
     assert said(*words, "--check", code=DOES_NOT_FIT) == told
-    assert "\n\nNo option is within the limits.\n\nClosest to the limits: " in told
+    assert told.startswith("No option is within the limits.\n\nClosest to the limits: ")
     assert "times the budget." in told
     assert "over the budget" in told
     assert not path.exists()

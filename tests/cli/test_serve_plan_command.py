@@ -26,8 +26,8 @@ def serve(*arguments: str) -> int:
 def test_given_gpus_are_simulated(capsys):
     assert serve(*GIVEN, "--rate", "120/min", "--ttft", "p95=2s", "--itl", "1s", "--goodput", "90%,e2e=60s") == 0
     told = capsys.readouterr().out
-    assert told.startswith("1 × L40S with vLLM, for 2 requests/s, prompts of 100 tokens, answers of 20.")
-    assert "All latency targets are met." in told
+    setting = "1 × L40S with vLLM, for 2 requests/s, prompts of 100 tokens, answers of 20."
+    assert told.startswith(f"All latency targets are met.\n\n{setting}\n")
     assert told.count("met") == 4
     assert "p95 time between tokens ≤ 1\u2009s" in told
     assert "The GPUs wait for requests most of the time." in told

@@ -216,7 +216,7 @@ def which_card_under_700_usd(catalog: Catalog, _folder: Path) -> tuple[str, ...]
     cheap = (gpu for gpu in catalog.hardware.gpus if (gpu.launch_price_usd or 1e9) <= 700)
     fitting = [gpu for gpu in cheap if evaluate(plan.evolve(gpu=gpu.id), catalog).memory.verdict == "fits"]
     cheapest = min(fitting, key=lambda gpu: gpu.launch_price_usd)
-    return (f"The cheapest is {cheapest.name}, {fmt.money(cheapest.launch_price_usd)}", "Price up to $700")
+    return (f"Cheapest: {cheapest.name}, {fmt.money(cheapest.launch_price_usd)}", "Price up to $700")
 
 
 def i_own_it(catalog: Catalog, _folder: Path) -> tuple[str, ...]:

@@ -50,8 +50,8 @@ def simulation_text(
     width = terminal_width()
     assert plan.gpu is not None
     cards = fmt.count_of(plan.count, catalog.hardware.gpu(plan.gpu).name)
-    blocks = [wrap(f"{cards} with {program_title(plan)}, for {traffic_sentence(traffic)}.", prose_width(width))]
-    blocks.append(wrap(simulation_sentence(found, targets.goodput), prose_width(width)))
+    blocks = [wrap(simulation_sentence(found, targets.goodput), prose_width(width))]
+    blocks.append(wrap(f"{cards} with {program_title(plan)}, for {traffic_sentence(traffic)}.", prose_width(width)))
     blocks += _simulation_blocks(found, targets, width)
     if points:
         blocks.append(column_table(rate_columns(), points, (), 8))
@@ -92,11 +92,14 @@ def _simulation_blocks(found: ServingSimulation, targets: Targets, width: int | 
 def search_text(answer: ServingAnswer, catalog: Catalog, traffic: Traffic, targets: Targets, limit: int | None) -> str:
     """Return the answer of a search as text: the best option in detail, and `limit` options in a table."""
     width = terminal_width()
-    blocks = [wrap(f"For {traffic_sentence(traffic)}; {targets_phrase(targets)}.", prose_width(width))]
+    asked, met = f"For {traffic_sentence(traffic)}; {targets_phrase(targets)}.", search_sentence(answer)
     shown = answer.best or answer.nearest
-    blocks.append(wrap(search_sentence(answer), prose_width(width)))
+    head = [asked, met] if answer.options else [met, asked]
+    blocks = [wrap(text, prose_width(width)) for text in head]
     if shown is not None:
-        blocks += _option_blocks(serving_row(shown, catalog.hardware, targets.goodput), answer, targets, width)
+        row = serving_row(shown, catalog.hardware, targets.goodput)
+        blocks.insert(0 if answer.options else 1, _option_line(row, answer, width))
+        blocks += _option_blocks(row, targets, width)
     rows = serving_rows(answer, catalog.hardware, targets.goodput)
     listed = rows[:limit]
     if len(rows) > 1 and listed:
@@ -108,10 +111,13 @@ def search_text(answer: ServingAnswer, catalog: Catalog, traffic: Traffic, targe
     return "\n\n".join(block for block in blocks if block)
 
 
-def _option_blocks(row: ServingRow, answer: ServingAnswer, targets: Targets, width: int | None) -> list[str]:
+def _option_line(row: ServingRow, answer: ServingAnswer, width: int | None) -> str:
     title = "Best" if answer.best is not None else "Closest to the targets"
-    blocks = [wrap(f"{title}: {option_sentence(row)}, with {program_title(row.option.plan)}.", prose_width(width))]
-    blocks += _simulation_blocks(row.option.simulation, targets, width)
+    return wrap(f"{title}: {option_sentence(row)}, with {program_title(row.option.plan)}.", prose_width(width))
+
+
+def _option_blocks(row: ServingRow, targets: Targets, width: int | None) -> list[str]:
+    blocks = _simulation_blocks(row.option.simulation, targets, width)
     if row.option.consequences:
         lines = [wrap(consequence_sentence(one), prose_width(width), _INDENT) for one in row.option.consequences]
         blocks.append("\n".join(("What would change it:", *lines)))

@@ -77,6 +77,10 @@ class GpuPage(Page):
         """Return the name of a card and what it costs to buy in US dollars."""
         return record.gpu.name, None if record.buying is None else record.buying.value
 
+    def can_be_combined(self, record: GpuRow) -> bool:
+        """Return whether as many of a card as the plan needs can work on one model; whole computers cannot."""
+        return self.workspace.plan.count == 1 or not record.gpu.is_whole_computer
+
     def price_phrase(self, record: GpuRow) -> str:
         """Return what a card costs to buy, with the year, and whether that was at launch."""
         return "" if record.buying is None else buying_phrase(record.buying, record.gpu)

@@ -147,6 +147,10 @@ class Page(QWidget):
         """Return the name and the price in US dollars of `record`, None if it is not known."""
         raise NotImplementedError
 
+    def can_be_combined(self, _record: Any) -> bool:  # noqa: ANN401  # as above
+        """Return whether as many of `record` as the plan needs can work on one model."""
+        return True
+
     def price_phrase(self, record: Any) -> str:  # noqa: ANN401  # as above
         """Return the known price of `record`, for a sentence."""
         return fmt.money(self.name_and_price(record)[1])
@@ -163,7 +167,7 @@ class Page(QWidget):
         listed = fmt.plural(len(rows), self.noun if self._filter.is_empty else f"matching {self.noun}")
         surely = [row for row in rows if row.verdict == "fits"]
         tightly = [row for row in rows if row.verdict == "tight"]
-        prices = ((*self.name_and_price(row), row) for row in surely or tightly)
+        prices = ((*self.name_and_price(row), row) for row in surely or tightly if self.can_be_combined(row))
         priced = [(usd, name, row) for name, usd, row in prices if usd is not None]
         _, name, row = min(priced, key=itemgetter(0, 1), default=(None, "", None))
         cheapest = f"{name}, {self.price_phrase(row)}" if priced else ""

@@ -141,7 +141,7 @@ _DAY_AND_NIGHT, _USUAL_YEARS, _MOST_YEARS = 24.0, 3.0, 30.0
 _DOORS: Final[tuple[tuple[DoorKey, str, str, str], ...]] = (
     ("run", "Run a model", "play", "Will it fit, how fast is it, and which GPU does it need?"),
     ("fine-tune", "Fine-tune a model", "tune", "With your own data, on the GPU you have or one you could rent."),
-    ("choose", "Choose or buy hardware", "cost", "Which GPU, rented or bought, for which job."),
+    ("choose", "Choose or buy hardware", "cost", "Which GPU suits the job, and whether to rent or buy it."),
     ("watch", "Watch this machine", "monitor", ""),
 )
 _FOUND: Final[dict[Detection, tuple[str, str]]] = {
@@ -545,7 +545,7 @@ class StartPage(Tab):
         in_row(
             (self._list("Recent plans", places, self._no_recent), 1),
             (self._list("Start from", recipe, sample), 1),
-            (self._list("Look at", demo, catalog), 1),
+            (self._list("Explore", demo, catalog), 1),
             owner=ways,
             spacing=space.large,
         )

@@ -315,7 +315,8 @@ def _changed_settings(old: Plan, new: Plan) -> Iterator[ChangedSetting]:
 def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[ChangedSetting]:
     """Yield the fields below `place` that differ between two groups of settings, with the new values."""
     for name in type(new).model_fields:
-        before, after = getattr(old, name, None), getattr(new, name)  # another program has other settings
+        field, after = type(new).model_fields[name], getattr(new, name)
+        before = getattr(old, name, field.get_default(call_default_factory=True))  # another program has other settings
         if isinstance(before, Spec) and isinstance(after, Spec):
             yield from _changed_fields(before, after, f"{place}.{name}")
         elif before != after:

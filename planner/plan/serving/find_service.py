@@ -46,7 +46,7 @@ _SLACK: Final = 1.3
 """Factor by which a replica may answer more than the formula for equal requests says, before a simulation tells."""
 _NO_FIT: Final = "does-not-fit"
 _NO_REPLICAS: Final = "misses its targets even with the most cards"
-_TOO_DEAR: Final = "needs more than the best option even if all goes well"
+_TOO_DEAR: Final = "cannot beat the best option"
 _OVER_BUDGET: Final = "over the budget"
 _NO_POWER: Final = "its power is unknown"
 _STOPPED: Final = "the search was stopped"

@@ -209,7 +209,7 @@ def _subject(estimate: CostEstimate, answer: Decision, card: str, together: int 
 def _in_servers(case: RentOrBuyCase | None, together: int | None) -> str:
     """Return in how many servers the cards are, and how many are paid for if servers are bought whole.
 
-    Modules that are sold only `together` are said to be in a server, or a share of one.
+    Modules that are sold only `together` are in a server, or a share of one.
     """
     assert case is not None  # the cost of owning follows from a case
     shape = case.shape
@@ -218,7 +218,7 @@ def _in_servers(case: RentOrBuyCase | None, together: int | None) -> str:
         return f" in {fmt.plural(shape.servers, 'server')} of {shape.gpus_per_server}, paying for {paid:,} cards"
     if shape.servers > 1 or together is None:
         return f" in {shape.servers:,} servers" if shape.servers > 1 else ""
-    return f" as a share of a server of {together}" if shape.cards % together else " in a server"
+    return f" as {shape.cards}/{together} of a server" if shape.cards % together else " in a server"
 
 
 def difference_text(answer: Decision) -> str:

@@ -72,6 +72,13 @@ def _part_line(part: ProviderPrices, today: date) -> str:
 
 
 _NOT_OFFERED: Final = "–"
+_MODE_HEADERS: Final[Mapping[RentMode, str]] = {
+    "on-demand": "On demand",
+    "spot": "Spot",
+    "reserved-1y": "Reserved 1 y",
+    "reserved-3y": "Reserved 3 y",
+}
+"""Titles of the rental modes, short enough for a column of prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +130,7 @@ def _price(mode: RentMode) -> Column[ListedOffer]:
 
     return number_column(
         mode,
-        RENT_MODE_TITLES[mode].capitalize(),
+        _MODE_HEADERS[mode],
         get,
         show=lambda usd: f"{usd:,.2f}",
         unit="$/GPU·h",

@@ -15,9 +15,8 @@ from planner.present.cost.summary import years_phrase
 from planner.present.memory.verdict import exclusion_text, verdict_text
 
 _BEST_VALUE: Final = {
-    "run": "Best value: the lowest price × time of the options that cost at most twice as much as the cheapest.",
-    "month": "Best value: the lowest price × time per token of the options that cost at most twice as much as the "
-    "cheapest.",
+    "run": "Best value: lowest price × time among options up to twice the lowest price.",
+    "month": "Best value: lowest price × time per token among options up to twice the lowest price.",
 }
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
 NO_HARDWARE: Final = (
@@ -185,22 +184,22 @@ def _trade_off(option: HardwareOption, found: Recommendation) -> str:
         return f"{fmt.capitalized(_ratio_text(option, cheapest))} the price of the cheapest.{rule}"
     least = _cheaper_text(cheapest, found)
     if option == fastest:
-        return f"{least} None is clearly faster.{rule}"
-    return f"{least} The fastest is {_ratio_text(fastest, cheapest)} the price.{rule}"
+        return f"{least}None is clearly faster.{rule}"
+    return f"{least}The fastest is {_ratio_text(fastest, cheapest)} the price.{rule}"
 
 
 def _cheaper_text(cheapest: HardwareOption, found: Recommendation) -> str:
-    """Return that no option costs less than the cheapest, or why those that do are not recommended."""
+    """Return why options that cost less than the cheapest are not recommended; empty if none does."""
     cheaper = [option for option in found.options if option.comparable and option.usd < cheapest.usd]
     reasons = (
         ("their rental price is old or undated", any(not option.current for option in cheaper)),
         ("their speed was never measured", any(option.basis == "unmeasured" for option in cheaper)),
     )
     if not cheaper:
-        return "No option costs less."
+        return ""
     doubts = fmt.listing(tuple(reason for reason, applies in reasons if applies), "or")
     least = min(option.usd for option in cheaper)
-    return f"Cheaper options, from {fmt.money(least)}, are passed over because {doubts}."
+    return f"Cheaper options, from {fmt.money(least)}, are passed over because {doubts}. "
 
 
 def assumed_use_sentence(terms: CostTerms) -> str:

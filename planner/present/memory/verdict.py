@@ -22,21 +22,17 @@ def _percent_text(probability: float) -> str:
 
 
 def certainty_sentence(memory: MemoryResult) -> str:
-    """Return how probable the verdict is, and how many bytes of the peak are exact, measured and assumed."""
+    """Return how sure the verdict is, and how many bytes of the peak are exact, measured and assumed."""
     counted = memory.certain_bytes
-    parts = (
+    kinds = (
         (counted.exact, "counted exactly"),
         (counted.measured, "from formulas checked against real runs"),
         (counted.assumed, "assumed"),
     )
-    said = fmt.listing(tuple(f"{fmt.size(size)} {how}" for size, how in parts if size))
-    sentences = [f"Of the peak: {said}."] if said else []
-    if memory.verdict is not None and memory.fit_probability is not None:
-        fits, probability = "fits", memory.fit_probability
-        if memory.verdict == "does-not-fit":
-            fits, probability = "does not fit", 1 - probability
-        sentences.insert(0, f"The probability that it {fits} is {_percent_text(probability)}.")
-    return " ".join(sentences)
+    parts = fmt.listing(tuple(f"{fmt.size(size)} {how}" for size, how in kinds if size))
+    peak = f"Of the peak: {parts}." if parts else ""
+    sure = _sure_text(memory)
+    return " ".join(filter(None, (fmt.sentence(sure) if sure else "", peak)))
 
 
 VERDICT_TITLES: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
@@ -56,7 +52,7 @@ _NAMED: Final = 3
 
 
 def verdict_title(verdict: Verdict, fit_probability: float | None) -> str:
-    """Return a verdict as a headline says it: `Probably does not fit` where it may fit in more than 1 of 20 cases.
+    """Return a verdict in a headline: `Probably does not fit` where it may fit in more than 1 of 20 cases.
 
     A plan that fits in fewer than 19 of 20 cases is called `Tight` likewise.
     """
@@ -127,12 +123,12 @@ def fitting_sentence(model: str, fitting: int, tight: int, total: str, cheapest:
     `tight` is the number of others on which it fits only tightly.
     """
     if not fitting and not tight:
-        return f"With this plan, {model} does not fit on any of {total}."
-    which = f" The cheapest is {cheapest}." if cheapest else ""
+        return f"{model} does not fit on any of {total}."
+    which = f" Cheapest: {cheapest}." if cheapest else ""
     if not fitting:
-        return f"With this plan, {model} fits only tightly, on {tight} of {total}.{which}"
-    tightly = f", and tightly on {tight} more" if tight else ""
-    return f"With this plan, {model} fits on {fitting} of {total}{tightly}.{which}"
+        return f"{model} fits only tightly, on {tight} of {total}.{which}"
+    tightly = f", tightly on {tight} more" if tight else ""
+    return f"{model} fits on {fitting} of {total}{tightly}.{which}"
 
 
 def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:

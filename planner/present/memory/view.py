@@ -177,7 +177,7 @@ class MemoryView(NamedTuple):
     def sentences(self) -> tuple[str, ...]:
         """Return the answer and what belongs to it, as sentences."""
         assumed = f"Assumed: {self.assumed}." if self.assumed else ""
-        return tuple(filter(None, (self.answer, assumed, self.sharing, self.reason, self.certainty)))
+        return tuple(filter(None, (self.answer, self.certainty, assumed, self.sharing, self.reason)))
 
     def as_text(self) -> str:
         """Return the whole memory result as plain text, for the clipboard."""

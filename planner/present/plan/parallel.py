@@ -108,7 +108,7 @@ def chosen_sharing_sentences(evaluation: Evaluation) -> str:
         return f"The GPUs are replicas: {software} cannot share this model so that it fits better."
     replicas, verdict = chosen.as_replicas, chosen.as_replicas.verdict
     fits = "fits only tightly and needs" if verdict == "tight" else "needs"
-    needs = f"{fits} {fmt.size(replicas.total_bytes)} of {fmt.size(replicas.capacity_bytes)}"
+    needs = f"{fits} {fmt.size(replicas.total_bytes)}, and a GPU has {fmt.size(replicas.capacity_bytes)}"
     phrase = chosen_sharing_phrase(workload)
     return f"Assumed: {phrase}, because a full copy {needs}. Check that {software} is configured for it."
 

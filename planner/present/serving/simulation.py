@@ -116,7 +116,7 @@ def simulation_sentence(simulation: ServingSimulation, goodput: Goodput | None =
         return "It keeps up with the load" + ("." if asked is None else f" of {fmt.plain(asked)} requests/s.")
     return {
         "yes": "All latency targets are met.",
-        "probably": "All latency targets are probably met; the upper end of a range misses one.",
+        "probably": "All latency targets are probably met, but within its range one may be missed.",
         "probably-not": "It probably misses a latency target.",
         "no": "It misses a latency target.",
     }[simulation_outcome(simulation, goodput)]
@@ -154,20 +154,11 @@ def sample_sentence(simulation: ServingSimulation) -> str:
 
 def percentile_columns() -> tuple[Column[LatencyTable], ...]:
     """Return the columns of a table with a row for each time of a request."""
-    percents = (50.0, 90.0, 95.0, 99.0)
+    percents = (50.0, 95.0, 99.0)
     title: Column[LatencyTable] = text_column(
         "latency", "Time", lambda table: LATENCY_HEADERS[table.latency], width=20, about="Time of a request"
     )
-    mean: Column[LatencyTable] = number_column(
-        "mean",
-        "Mean",
-        lambda table: table.mean_seconds,
-        text=lambda table: latency_with_range(table.mean_seconds, table.low_mean_seconds, table.high_mean_seconds),
-        width=24,
-        about="Mean of all requests",
-        lower_is_better=True,
-    )
-    return (title, mean, *(_percentile_column(percent) for percent in percents))
+    return (title, *(_percentile_column(percent) for percent in percents))
 
 
 def _percentile_column(percent: float) -> Column[LatencyTable]:

@@ -322,7 +322,7 @@ def test_the_primary_action_uses_the_chosen_card(tab, workspace):
 
 def test_where_nothing_fits_the_answer_says_so(tab, workspace):
     workspace.answer("batch", {"workload.batch": 1_000_000})
-    assert tab._answer.text() == "With this plan, Llama-3.1-8B does not fit on any of 388 accelerators."
+    assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 388 accelerators."
     workspace.apply("count", count=2)
     assert "2 of each" in tab._answer.text()
 
@@ -468,15 +468,15 @@ def test_finding_cards_selects_the_plans_card_or_else_the_first_that_fits(tab, w
 
 def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):
     qtbot.waitUntil(lambda: are_priced(tab))
-    assert " more. The cheapest is " in tab._answer.text()
+    assert " more. Cheapest: " in tab._answer.text()
     tab.gpus.table.choose("l40s")
     type_search(tab, "under 2,000 USD")
     listed = tab.gpus.model.records
     fitting = [row for row in listed if row.verdict == "fits"]
     tight = [row for row in listed if row.verdict == "tight"]
     cheapest = min(fitting, key=lambda row: row.buying.value)
-    tightly = f", and tightly on {len(tight)} more" if tight else ""
-    said = f"fits on {len(fitting)} of {len(listed)} matching accelerators{tightly}. The cheapest is "
+    tightly = f", tightly on {len(tight)} more" if tight else ""
+    said = f"fits on {len(fitting)} of {len(listed)} matching accelerators{tightly}. Cheapest: "
     assert said + cheapest.gpu.name in tab._answer.text()
     assert any(text.startswith("L40S is selected, but your filters hide it") for text in texts(tab.gpus.detail))
     assert not tab.gpus.detail.is_describing

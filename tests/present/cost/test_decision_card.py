@@ -210,7 +210,7 @@ def test_a_commitment_that_changes_the_decision_is_a_chip_only(seen):
 @pytest.mark.parametrize(
     ("gpu", "count", "owned", "where"),
     [
-        ("h100-sxm5-80gb", 1, False, "Buy 1 × H100 SXM5 80 GB as a share of a server of 8"),
+        ("h100-sxm5-80gb", 1, False, "Buy 1 × H100 SXM5 80 GB as 1/8 of a server"),
         ("h100-sxm5-80gb", 8, False, "Buy 8 × H100 SXM5 80 GB in a server"),
         ("h100-sxm5-80gb", 16, False, "Buy 16 × H100 SXM5 80 GB in 2 servers"),
         ("h100-sxm5-80gb", 1, True, "Use 1 × H100 SXM5 80 GB"),

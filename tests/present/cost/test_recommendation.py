@@ -106,8 +106,8 @@ def test_the_bars_are_shares_of_the_largest_amount(catalog):
     assert [meter.fraction for meter in second.meters] == [1.0, 0.25]
     assert (first.title, second.title) == ("Cheapest and best value", "Fastest")
     assert first.why == (
-        "No option costs less. The fastest is 4.0 times as fast for 4.0 times the price. "
-        "Best value: the lowest price × time of the options that cost at most twice as much as the cheapest."
+        "The fastest is 4.0 times as fast for 4.0 times the price. "
+        "Best value: lowest price × time among options up to twice the lowest price."
     )
     assert second.why == "4.0 times as fast for 4.0 times the price of the cheapest."
 
@@ -166,7 +166,7 @@ def test_one_option_is_all_three(catalog):
     assert view.title == "Cheapest, fastest and best value"
     assert plain(view.text) == (
         "Cheapest, fastest and best value: 2 × L40S, with ZeRO-3, RunPod, on demand\n"
-        "No option costs less. None is clearly faster.\n"
+        "None is clearly faster.\n"
         "$3.00 per run, 2.00 h (1.80 – 2.20)\n"
         "1,000 tokens/s, limited by compute\n"
         "Fits, 8.00 GiB free; 700 W of board power\n"

@@ -128,12 +128,12 @@ def test_exact_measured_and_assumed_bytes_are_stated_separately():
     card = bundled().hardware.gpu("rtx-4090")
     result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
     said = certainty_sentence(result).replace(THIN, " ")
-    assert said.startswith("The probability that it fits is over 99 %. Of the peak: ")
+    assert said.startswith("Over 99 % sure. Of the peak: ")
     assert all(
         part in said for part in (" counted exactly, ", " from formulas checked against real runs and ", " assumed.")
     )
     unlikely = certainty_sentence(on_card(12 * GIB, "does-not-fit", fit_probability=0.35)).replace(THIN, " ")
-    assert unlikely.startswith("The probability that it does not fit is 65 %. ")
+    assert unlikely.startswith("65 % sure. ")
     exact = tuple(term for term in result.terms if term.certainty == "exact")
     bare = result.evolve(terms=exact, fit_probability=None)
     assert certainty_sentence(bare).replace(THIN, " ").endswith(" counted exactly.")
@@ -163,9 +163,9 @@ def test_a_certain_total_shows_no_range_and_each_unit_once():
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ((12, 2), "With this plan, M fits on 12 of 59 cards, and tightly on 2 more. The cheapest is X."),
-        ((12, 0), "With this plan, M fits on 12 of 59 cards. The cheapest is X."),
-        ((0, 2), "With this plan, M fits only tightly, on 2 of 59 cards. The cheapest is X."),
+        ((12, 2), "M fits on 12 of 59 cards, tightly on 2 more. Cheapest: X."),
+        ((12, 0), "M fits on 12 of 59 cards. Cheapest: X."),
+        ((0, 2), "M fits only tightly, on 2 of 59 cards. Cheapest: X."),
     ],
 )
 def test_a_tight_fit_is_counted_apart(counts, said):
@@ -173,4 +173,4 @@ def test_a_tight_fit_is_counted_apart(counts, said):
 
 
 def test_no_card_that_fits_is_said_without_a_cheapest():
-    assert fitting_sentence("M", 0, 0, "59 cards") == "With this plan, M does not fit on any of 59 cards."
+    assert fitting_sentence("M", 0, 0, "59 cards") == "M does not fit on any of 59 cards."
