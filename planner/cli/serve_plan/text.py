@@ -31,7 +31,7 @@ from planner.present.serving.simulation import (
 )
 from planner.present.serving.traffic import targets_phrase, traffic_sentence
 from planner.serving.result import RatePoint, ServingSimulation
-from planner.serving.targets import Targets
+from planner.serving.targets import Goodput, Targets
 from planner.serving.traffic import Traffic
 from planner.workload.software.registry import SOFTWARE
 
@@ -98,7 +98,7 @@ def search_text(answer: ServingAnswer, catalog: Catalog, traffic: Traffic, targe
     blocks = [wrap(text, prose_width(width)) for text in head]
     if shown is not None:
         row = serving_row(shown, catalog.hardware, targets.goodput)
-        blocks.insert(0 if answer.options else 1, _option_line(row, answer, width))
+        blocks.insert(0 if answer.options else 1, _option_line(row, answer, targets.goodput, width))
         blocks += _option_blocks(row, targets, width)
     rows = serving_rows(answer, catalog.hardware, targets.goodput)
     listed = rows[:limit]
@@ -111,9 +111,10 @@ def search_text(answer: ServingAnswer, catalog: Catalog, traffic: Traffic, targe
     return "\n\n".join(block for block in blocks if block)
 
 
-def _option_line(row: ServingRow, answer: ServingAnswer, width: int | None) -> str:
+def _option_line(row: ServingRow, answer: ServingAnswer, goodput: Goodput | None, width: int | None) -> str:
     title = "Best" if answer.best is not None else "Closest to the targets"
-    return wrap(f"{title}: {option_sentence(row)}, with {program_title(row.option.plan)}.", prose_width(width))
+    met = simulation_sentence(row.option.simulation, goodput)
+    return wrap(f"{title}: {option_sentence(row)}, with {program_title(row.option.plan)}. {met}", prose_width(width))
 
 
 def _option_blocks(row: ServingRow, targets: Targets, width: int | None) -> list[str]:

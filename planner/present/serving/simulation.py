@@ -116,7 +116,7 @@ def simulation_sentence(simulation: ServingSimulation, goodput: Goodput | None =
         return "It keeps up with the load" + ("." if asked is None else f" of {fmt.plain(asked)} requests/s.")
     return {
         "yes": "All latency targets are met.",
-        "probably": "All latency targets are probably met, but within its range one may be missed.",
+        "probably": "All latency targets are probably met; one may be missed at the upper end of its range.",
         "probably-not": "It probably misses a latency target.",
         "no": "It misses a latency target.",
     }[simulation_outcome(simulation, goodput)]
