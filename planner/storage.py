@@ -52,7 +52,7 @@ def read_regular(path: Path, kind: str, limit: int) -> bytes:
 
 
 def may_exist(path: Path) -> bool:
-    """Return False if there is no such file, and True where that cannot be told: reading it then says why."""
+    """Return False if there is no such file, and True where that is unknown: reading it then says why."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

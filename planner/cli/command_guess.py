@@ -155,7 +155,7 @@ def _bounds(price: str, memory: str) -> list[str]:
 
 
 def _spelled_options(options: Mapping[str, str], *, is_training: bool) -> Iterator[str]:
-    """Yield the options as this program spells them; for all layers, nothing needs to be said."""
+    """Yield the options as this program spells them; all layers are the default."""
     spelled = _FOR_TRAINING if is_training else _FOR_INFERENCE
     for option, value in options.items():
         if option != "--gpu-layers" or not value.lstrip("-").isdigit() or 0 < int(value) < _ALL_LAYERS:

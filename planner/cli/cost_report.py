@@ -275,19 +275,19 @@ def _sensitivity_table(estimate: CostEstimate, width: int | None) -> str:
         for row in swing_rows(tornado(estimate.case))
     ]
     simulation = simulate(estimate.case)
-    told = wrap(chance_sentence(simulation), prose_width(width)) if simulation else ""
-    return "\n\n".join(part for part in (table(heads, rows, width), told) if part)
+    text = wrap(chance_sentence(simulation), prose_width(width)) if simulation else ""
+    return "\n\n".join(part for part in (table(heads, rows, width), text) if part)
 
 
 def _offers_table(estimate: CostEstimate, shown: ReportOptions) -> str:
     rows = estimate.rows[: shown.offers]
     if not rows:
         return ""
-    saying = {
+    informative = {
         "instances": any(row.instances > 1 for row in rows),
         "remarks": any(row.remarks for row in rows),
     }
-    wanted = [key for key in _OFFER_KEYS if saying.get(key, True)]
+    wanted = [key for key in _OFFER_KEYS if informative.get(key, True)]
     columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
     heads = [TableColumn(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
     cells = [[column.text(row) for column in columns] for row in rows]
@@ -313,7 +313,7 @@ def beside_block(first: DatedCostEstimate, second: DatedCostEstimate, width: int
     """Return the second plan's decision, and the figures of both plans side by side."""
     prose = prose_width(width)
     words = (f"Other: {plan_phrase(second.evaluation, second.catalog)}",)
-    told = (*words, *result_lines(second.estimate.result, second.card, second.today))
+    texts = (*words, *result_lines(second.estimate.result, second.card, second.today))
     heads = (
         TableColumn("", flexible=True),
         TableColumn("Plan", "right"),
@@ -322,4 +322,4 @@ def beside_block(first: DatedCostEstimate, second: DatedCostEstimate, width: int
     )
     both = (ComparedPlan(answer.evaluation.time, answer.estimate) for answer in (first, second))
     rows = [[row.title, *(cell.text for cell in row.cells)] for row in scenario_rows(*both)]
-    return "\n".join(wrap(line, prose) for line in told) + f"\n\n{table(heads, rows, width)}"
+    return "\n".join(wrap(line, prose) for line in texts) + f"\n\n{table(heads, rows, width)}"

@@ -113,8 +113,8 @@ def estimate_cost(
 
 def _result_without_owning(inputs: _EstimateInputs, chosen: RentQuote | None, notes: tuple[str, ...]) -> CostResult:
     rent = None if chosen is None else inputs.rent_cost(chosen)
-    told = tuple(note for note in notes if note)
-    return CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else notes[0], notes=told)
+    texts = tuple(note for note in notes if note)
+    return CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else notes[0], notes=texts)
 
 
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:

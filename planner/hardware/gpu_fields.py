@@ -98,7 +98,7 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
         QueryField("price", "Price", "USD", _PRICE, "number", _price),
         _OF.number("launch_price", "Launch price", "USD", "list price at launch", lambda gpu: gpu.launch_price_usd),
         QueryField("compute_capability", "Capability", "", _CAPABILITY, "version", _compute_capability),
-        *(_OF.price(word, title, said) for word, (title, said) in PRICE_FIELDS.items()),
+        *(_OF.price(word, title, about) for word, (title, about) in PRICE_FIELDS.items()),
         _OF.number("paid", "Paid", "USD", "price that you paid for your own card", lambda gpu: gpu.purchase_price_usd),
         *(_derived_field(figure) for figure in DERIVED_FIGURES.values()),
         _OF.flag("nvlink", "NVLink", "true where NVLink can connect several cards", _has_nvlink),

@@ -127,4 +127,4 @@ _ALSO_CALLED: Final = {
 def describe_kinds(text: str) -> str:
     """Return a sentence on each kind of hardware that `text` names, or an empty text."""
     named = set(text.upper().split())
-    return " ".join(said for name, said in KINDS.items() if named & {name, *_ALSO_CALLED.get(name, ())})
+    return " ".join(meaning for name, meaning in KINDS.items() if named & {name, *_ALSO_CALLED.get(name, ())})

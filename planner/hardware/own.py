@@ -65,7 +65,7 @@ class OwnHardware(Spec):
     """All cards and changes that the user added to the hardware catalog."""
 
     schema_version: int = Field(default=OWN_SCHEMA, ge=1, le=OWN_SCHEMA)
-    # Not all of a hundred thousand wrong records are told, each with its fields.
+    # Not all of a hundred thousand wrong records are named, each with its fields.
     cards: Annotated[tuple[Gpu, ...], FailFast()] = ()
     changes: Annotated[tuple[CardChange, ...], FailFast()] = ()
 
@@ -147,9 +147,9 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
     gpu_id = _BETWEEN_WORDS.sub("-", name.lower()).strip("-.")
     if not gpu_id:
         raise SpecError("name", "needs a letter or a digit", "Enter the name of the card, such as RTX 4090 48 GB.")
-    told = figures.model_dump(exclude_none=True)
+    given = figures.model_dump(exclude_none=True)
     fresh = {} if figures.memory_bytes is None else _memory_size_fields(figures.memory_bytes)
-    mine = (*told, *(field for field, value in fresh.items() if value is not None))
+    mine = (*given, *(field for field, value in fresh.items() if value is not None))
     kept = tuple(note for note in base.figure_notes if note.field not in (*mine, *_USER_ONLY_FIELDS))
     facts = (note for note in base.notes if not note.startswith(_ADDED_AFTER))
     try:
@@ -160,7 +160,7 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
             launch_price_usd=None,
             figure_notes=(*_user_figure_notes(mine, day), *kept),
             notes=(f"{_ADDED_AFTER}{base.name}", *facts),
-            **{**dict.fromkeys(_USER_ONLY_FIELDS), **told, **fresh},
+            **{**dict.fromkeys(_USER_ONLY_FIELDS), **given, **fresh},
         )
     except ValidationError as error:
         raise SpecError.from_validation(error) from error
@@ -184,11 +184,11 @@ def _with_change_applied(gpu: Gpu, change: CardChange | None) -> Gpu:
         return gpu
     limit = change.power_limit_watts
     held = limit is not None and not is_above_board_power(gpu, limit)
-    said = {"purchase_price_usd": change.purchase_price_usd, "power_limit_watts": limit if held else None}
-    told = {field: value for field, value in said.items() if value is not None}
+    changed = {"purchase_price_usd": change.purchase_price_usd, "power_limit_watts": limit if held else None}
+    figures = {field: value for field, value in changed.items() if value is not None}
     notes = (*gpu.notes, *_change_notes(gpu, change, is_effective=held))
     return gpu.evolve(
-        **told, own=True, notes=notes, figure_notes=(*_user_figure_notes(told, change.date), *gpu.figure_notes)
+        **figures, own=True, notes=notes, figure_notes=(*_user_figure_notes(figures, change.date), *gpu.figure_notes)
     )
 
 

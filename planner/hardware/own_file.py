@@ -73,8 +73,8 @@ def write_own(path: Path, own: OwnHardware) -> None:
 
 def own_json(own: OwnHardware) -> str:
     """Return the user's hardware `own` as JSON: the schema version and all fields that differ from their defaults."""
-    said = own.model_dump(mode="json", exclude_defaults=True)
-    return json.dumps({"schema_version": own.schema_version, **said}, indent=2, ensure_ascii=False)
+    content = own.model_dump(mode="json", exclude_defaults=True)
+    return json.dumps({"schema_version": own.schema_version, **content}, indent=2, ensure_ascii=False)
 
 
 def _as_whole_file(content: object, today: date | None) -> object:
@@ -88,9 +88,10 @@ def _as_whole_file(content: object, today: date | None) -> object:
         content = {"cards": [content]}
     if today is None or not isinstance(content, dict) or not isinstance(content.get("cards"), list):
         return content
-    said = Provenance.own(_USER_SOURCE, today.isoformat()).model_dump(mode="json")
+    provenance = Provenance.own(_USER_SOURCE, today.isoformat()).model_dump(mode="json")
     cards = [
-        {"provenance": said, **_record_fields(card)} if isinstance(card, dict) else card for card in content["cards"]
+        {"provenance": provenance, **_record_fields(card)} if isinstance(card, dict) else card
+        for card in content["cards"]
     ]
     return {**content, "cards": cards}
 

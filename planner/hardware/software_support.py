@@ -115,14 +115,14 @@ def unsupported_formats(facts: Iterable[SoftwareFact]) -> Mapping[str, Mapping[s
 def _feature_support(gpu: Gpu, feature: Feature, fact: SoftwareFact | None) -> FeatureSupport:
     """Return the support of `feature` on `gpu` according to `fact`, None where no source states it."""
     if feature == "mig" and gpu.mig is not None:  # a property of the product, not of its chip
-        told = gpu.provenance_of("mig")
-        return FeatureSupport(feature, "yes" if gpu.mig else "no", source=told.source, as_of=told.as_of)
+        provenance = gpu.provenance_of("mig")
+        return FeatureSupport(feature, "yes" if gpu.mig else "no", source=provenance.source, as_of=provenance.as_of)
     if fact is not None:
         return FeatureSupport(feature, fact.support, fact.oldest, fact.newest, fact.note or "", fact.source, fact.as_of)
-    told = gpu.provenance_of(f"rate.{feature}")
-    if gpu.rate(feature) is None or told.basis == "derived":
+    provenance = gpu.provenance_of(f"rate.{feature}")
+    if gpu.rate(feature) is None or provenance.basis == "derived":
         return FeatureSupport(feature, None, reason=_NOT_READ)
-    return FeatureSupport(feature, "yes", reason=_HAS_RATE, source=told.source, as_of=told.as_of)
+    return FeatureSupport(feature, "yes", reason=_HAS_RATE, source=provenance.source, as_of=provenance.as_of)
 
 
 def _applies_to(gpu: Gpu, feature: Feature) -> bool:

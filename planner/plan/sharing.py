@@ -170,7 +170,7 @@ def _choose(
     fit: Callable[[Parallel], CardFit],
 ) -> SharedFit:
     """Return the first sharing that fits, replicas first; else the first that is tight, else that of the least need."""
-    tried = [replicas]
+    candidates = [replicas]
     if _may_be_shared(replicas.fit):
         for scheme in schemes():
             parallel = workload.parallel.evolve(**scheme.settings)
@@ -179,12 +179,12 @@ def _choose(
             except SpecError:
                 continue  # a combination that the software allows, but whose memory cannot be estimated
             if own.verdict is not None:
-                tried.append(SharedFit(parallel, own, scheme))
+                candidates.append(SharedFit(parallel, own, scheme))
             if own.verdict == "fits":
                 break
-    tight = (shared for shared in tried if shared.fit.verdict == "tight")
-    least = min(tried, key=lambda shared: shared.fit.total_bytes)
-    chosen = tried[-1] if tried[-1].fit.verdict == "fits" else next(tight, least)
+    tight = (shared for shared in candidates if shared.fit.verdict == "tight")
+    least = min(candidates, key=lambda shared: shared.fit.total_bytes)
+    chosen = candidates[-1] if candidates[-1].fit.verdict == "fits" else next(tight, least)
     return chosen._replace(replicas=replicas.fit)
 
 

@@ -234,8 +234,8 @@ def duration_with_range(seconds: float, low: float | None, high: float | None) -
     unit, factor = _time_unit(seconds)
     ends = [significant((seconds if end is None else end) / factor) for end in (low, high)]
     middle = significant(seconds / factor)
-    told = "" if ends == [middle, middle] else f" ({ends[0]} {_DASH} {ends[1]})"
-    return f"{middle}{THIN}{unit}{told}"
+    text = "" if ends == [middle, middle] else f" ({ends[0]} {_DASH} {ends[1]})"
+    return f"{middle}{THIN}{unit}{text}"
 
 
 def number_range(value: float, low: float | None, high: float | None) -> str:

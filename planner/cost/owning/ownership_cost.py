@@ -257,7 +257,7 @@ def _monthly_terms(
 
 
 def _accounting_years(case: RentOrBuyCase) -> float:
-    """Return the time for which running costs are told, in years: a month, or the horizon of a single run."""
+    """Return the time that running costs are stated for, in years: a month, or the horizon of a single run."""
     return case.horizon_years if case.once else 1 / _MONTHS
 
 

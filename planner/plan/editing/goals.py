@@ -56,15 +56,17 @@ def goal_terms(terms: CostTerms, goal: Goal) -> CostTerms:
 
 def _first_adapter_that_fits(plan: Plan, catalog: Catalog) -> dict[str, object]:
     """Return the fields of the first adapter that fits, or of the one that needs the least memory."""
-    ways: list[dict[str, object]] = []
+    variants: list[dict[str, object]] = []
     for method, checkpointing in product(_METHODS, _CHECKPOINTING):
         # Left unset where LoRA fits without it, since nobody chose it: a later change to QLoRA then turns it on.
         is_open = method == "lora" and not _checkpoints(plan) and checkpointing == "none"
         checkpoints = {} if is_open else {f"{WORKLOAD}activation_checkpointing": checkpointing}
-        ways = [{**_adapter_fields(method), **checkpoints, f"{WORKLOAD}micro_batch": size} for size in _MICRO_BATCHES]
-        if _fits(plan, ways[-1], catalog):
-            return next(way for way in ways if _fits(plan, way, catalog))
-    return ways[-1]
+        variants = [
+            {**_adapter_fields(method), **checkpoints, f"{WORKLOAD}micro_batch": size} for size in _MICRO_BATCHES
+        ]
+        if _fits(plan, variants[-1], catalog):
+            return next(variant for variant in variants if _fits(plan, variant, catalog))
+    return variants[-1]
 
 
 def _checkpoints(plan: Plan) -> bool:

@@ -232,9 +232,9 @@ def _price_figure(entry: ComparisonEntry) -> ComparedFigure:
     system = entry.system.system
     if system.price_usd is None:
         return ComparedFigure()
-    told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
-    kind, usd = f" ({told})" if told else "", system.price_usd * entry.machines
-    return ComparedFigure(f"{fmt.money(usd)}{kind}", usd, _per_machine_text(entry, fmt.money(system.price_usd), told))
+    text = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
+    kind, usd = f" ({text})" if text else "", system.price_usd * entry.machines
+    return ComparedFigure(f"{fmt.money(usd)}{kind}", usd, _per_machine_text(entry, fmt.money(system.price_usd), text))
 
 
 def _per_machine_text(entry: ComparisonEntry, one_machine: str, origin: str) -> str:
@@ -250,17 +250,17 @@ def _card_price_figure(entry: ComparisonEntry) -> ComparedFigure:
     if entry.row is not None and (price := entry.row.buying) is not None:
         text = buying_text(price, entry.row.gpu, entry.count)
         when = " at launch" if price.certainty == "assumed" else ""
-        told = f"{entry.count} × {fmt.money(price.value)}, without a host\n{buying_origin(entry.row)}"
-        return ComparedFigure(f"{text}{when}", entry.count * price.value, told)
+        phrase = f"{entry.count} × {fmt.money(price.value)}, without a host\n{buying_origin(entry.row)}"
+        return ComparedFigure(f"{text}{when}", entry.count * price.value, phrase)
     if launch.value is not None:
         return ComparedFigure(f"{launch.text} at launch", launch.value, f"{launch.tooltip}, without a host")
     bought = entry.row.prices.bought if entry.row is not None and entry.row.prices is not None else {}
     for kind in ("street", "used"):
         if spread := bought.get(kind):
             usd = entry.count * spread.median_usd
-            told = f"{entry.count} × {fmt.money(spread.median_usd)}, {price_range_text(spread)}, without a host"
+            phrase = f"{entry.count} × {fmt.money(spread.median_usd)}, {price_range_text(spread)}, without a host"
             text = f"{fmt.money(usd)} ({kind}, {months_text(spread.current)})"
-            return ComparedFigure(text, usd, f"{told}\n{spread.latest.source}")
+            return ComparedFigure(text, usd, f"{phrase}\n{spread.latest.source}")
     return ComparedFigure()
 
 
@@ -366,9 +366,9 @@ def _assumed_network_sentence(entry: ComparisonEntry, placement: Placement | Non
     evaluation = None if placement is None else placement.evaluation
     if evaluation is None or entry.row is None or not is_feasible(evaluation):
         return ""
-    links, said = links_of(entry.row.gpu, evaluation.plan.timing), evaluation.plan.timing.network_bytes_per_s
+    links, stated_network = links_of(entry.row.gpu, evaluation.plan.timing), evaluation.plan.timing.network_bytes_per_s
     speed = fmt.quantity(links.network_bytes_per_s / GB, "GB/s")
-    origin = "as the plan specifies" if said is not None else "which is assumed"
+    origin = "as the plan specifies" if stated_network is not None else "which is assumed"
     return (
         f" The time is computed with {fmt.plural(links.node, 'card')} per machine and {speed} from each card to other "
         f"machines, {origin}."

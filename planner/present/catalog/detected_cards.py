@@ -54,8 +54,8 @@ def detect_cards(hardware: HardwareCatalog, devices: Iterable[Device]) -> Detect
     words = dict.fromkeys(unsure, "Perhaps here") | {
         name: "Here" if count == 1 else f"{fmt.integer(count)} here" for name, count in sure.items()
     }
-    told = Counter(_matched_card_text(device, gpus) for device, gpus in found)
-    sentence = "; ".join(f"{fmt.integer(count)} × {text}" if count > 1 else text for text, count in told.items())
+    counts = Counter(_matched_card_text(device, gpus) for device, gpus in found)
+    sentence = "; ".join(f"{fmt.integer(count)} × {text}" if count > 1 else text for text, count in counts.items())
     unknown = ("\n".join((device.name, *fact_lines(device))) for device, gpus in found if not gpus)
     return DetectedCards(words, f"This machine: {sentence}.", "\n\n".join(dict.fromkeys(unknown)))
 

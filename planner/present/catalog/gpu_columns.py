@@ -166,8 +166,8 @@ def _purchase_price_column(kind: "BoughtKind", title: str) -> Column[GpuRow]:
         found = price_spread(row)
         if found is None:
             return "The catalog has no price of this kind."
-        told = (f"Median of {price_range_text(found)}", remarks_text(found.current), found.latest.source)
-        return "\n".join(part for part in told if part)
+        texts = (f"Median of {price_range_text(found)}", remarks_text(found.current), found.latest.source)
+        return "\n".join(part for part in texts if part)
 
     return _dated_price_column(kind, title, median_price, price_tooltip)
 

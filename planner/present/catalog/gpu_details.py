@@ -181,11 +181,16 @@ def _slice_detail(table: MigTable, profile: MigProfile, verdicts: Mapping[str, s
         *engines,
         *filter(None, (verdicts.get(profile.name),)),
     )
-    told = table.provenance
-    mark = ASSUMED_MARK if profile.assumed else provenance_mark(told)
+    provenance = table.provenance
+    mark = ASSUMED_MARK if profile.assumed else provenance_mark(provenance)
     places = f"memory slices {', '.join(map(str, profile.starts))} to start at"
     return Detail(
-        profile.name, " · ".join(parts), told.source, basis=places, as_of=f"read {fmt.date(told.as_of)}", mark=mark
+        profile.name,
+        " · ".join(parts),
+        provenance.source,
+        basis=places,
+        as_of=f"read {fmt.date(provenance.as_of)}",
+        mark=mark,
     )
 
 
@@ -297,11 +302,11 @@ def _usd_text(usd: float) -> str:
 def _price_history_detail(series: tuple[PricePoint, ...]) -> Detail:
     """Return the price history of one seller."""
     last = series[-1]
-    told = ", then ".join(f"{_usd_text(point.price_usd)} on {fmt.date(point.price_date)}" for point in series)
+    text = ", then ".join(f"{_usd_text(point.price_usd)} on {fmt.date(point.price_date)}" for point in series)
     if len({point.price_usd for point in series}) == 1:
-        told = f"{_usd_text(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
+        text = f"{_usd_text(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
     together = f", {fmt.plural(round(last.cards), 'card')} together" if last.cards > 1 else ""
-    return Detail(f"  over time, {_seller_text(last)}{together}", told, last.source, as_of=age_phrase(last.age_days))
+    return Detail(f"  over time, {_seller_text(last)}{together}", text, last.source, as_of=age_phrase(last.age_days))
 
 
 def _offer_detail(point: PricePoint) -> Detail:
@@ -336,10 +341,10 @@ def speed_group(speeds: Iterable[PublishedSpeed], prices: CardPrices) -> DetailG
     """Return speeds measured on the card, with the cost per million tokens or samples at the lowest rent."""
     rented: RentMode = "on-demand"
     cheapest = prices.rented[rented].low.price_usd if rented in prices.rented else None
-    told = tuple(_speed_detail(speed, cheapest) for speed in speeds)
-    if cheapest is None or not told:
-        return DetailGroup("Published benchmarks", told)
-    return DetailGroup("Published benchmarks", (Detail("At a rent of", f"{_usd_text(cheapest)} per hour"), *told))
+    texts = tuple(_speed_detail(speed, cheapest) for speed in speeds)
+    if cheapest is None or not texts:
+        return DetailGroup("Published benchmarks", texts)
+    return DetailGroup("Published benchmarks", (Detail("At a rent of", f"{_usd_text(cheapest)} per hour"), *texts))
 
 
 def _speed_detail(speed: PublishedSpeed, usd_per_gpu_hour: float | None) -> Detail:

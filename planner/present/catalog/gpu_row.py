@@ -68,8 +68,8 @@ class GpuRow:
     def marked_name(self) -> str:
         """Return the name, with a prefix for own and detected cards: `Here: …`, `Yours: …`, `2 here, yours: …`."""
         words = [part for part in (self.here, "yours" if self.gpu.own else "") if part]
-        told = ", ".join(words)
-        return f"{fmt.capitalized(told)}: {self.gpu.name}" if told else self.gpu.name
+        text = ", ".join(words)
+        return f"{fmt.capitalized(text)}: {self.gpu.name}" if text else self.gpu.name
 
 
 def gpu_rows(
@@ -90,9 +90,11 @@ def gpu_rows(
         software: Known software support.
         buying: What one card costs, by card id.
     """
-    verdicts, worked, asked = fits or {}, jobs or {}, buying or {}
+    verdicts, jobs_by_id, prices_by_id = fits or {}, jobs or {}, buying or {}
     plain = gpu_rows_without_plan(hardware.gpus, hardware, prices or {}, software)
-    return tuple(_row_with_verdict(row, verdicts.get(row.id), worked.get(row.id), asked.get(row.id)) for row in plain)
+    return tuple(
+        _row_with_verdict(row, verdicts.get(row.id), jobs_by_id.get(row.id), prices_by_id.get(row.id)) for row in plain
+    )
 
 
 def gpu_row_without_plan(
@@ -146,5 +148,5 @@ def removal_summary(own: "OwnHardware", gpu_id: str) -> str:
     card = next((card for card in own.cards if card.id == gpu_id), None)
     change = own.change_of(gpu_id)
     added = "" if card is None else f"your own card of {card.memory_label}"
-    said = "" if change is None else f"your changes: {change_summary(change)}"
-    return "; ".join(part for part in (added, said) if part)
+    text = "" if change is None else f"your changes: {change_summary(change)}"
+    return "; ".join(part for part in (added, text) if part)

@@ -47,8 +47,8 @@ def _verdict_figure(placement: Placement | None) -> ComparedFigure:
         return ComparedFigure("not evaluated", tooltip=placement.reason)
     memory, plan = placement.evaluation.memory, placement.evaluation.plan
     on_each = " on each" if plan.count > 1 and memory.verdict == "does-not-fit" and not memory.unsupported else ""
-    told = "; ".join(memory.unsupported) or "\n".join(fewest_cards_note(memory))
-    return ComparedFigure(f"{verdict_phrase(memory)}{on_each}", tooltip=told)
+    reasons = "; ".join(memory.unsupported) or "\n".join(fewest_cards_note(memory))
+    return ComparedFigure(f"{verdict_phrase(memory)}{on_each}", tooltip=reasons)
 
 
 def _needed_memory_figure(placement: Placement | None) -> ComparedFigure:

@@ -163,8 +163,8 @@ def totals_sentence(result: CostResult) -> str:
 
 def changes_sentence(result: CostResult) -> str:
     """Return which single inputs would change the decision; empty if none is within reach."""
-    told = tuple(chip.text for chip in flip_chips(result))
-    return f"Changes if {fmt.listing(told, 'or')}." if told else ""
+    texts = tuple(chip.text for chip in flip_chips(result))
+    return f"Changes if {fmt.listing(texts, 'or')}." if texts else ""
 
 
 def flip_chips(result: CostResult) -> tuple[FlipChip, ...]:
@@ -263,9 +263,9 @@ def modes_sentence(result: CostResult) -> str:
         fmt.listing(tuple(_mode_price(each) for each in (own, *near) if (each.mode in _COMMITTED) == committed))
         for committed in (False, True)
     )
-    told = (used and f"{used} for the hours in use", committed and f"{committed} for all hours of the term")
+    texts = (used and f"{used} for the hours in use", committed and f"{committed} for all hours of the term")
     period = "run" if own.month_usd is None else "month"
-    return f"Renting, per {period}: {'; '.join(filter(None, told))}."
+    return f"Renting, per {period}: {'; '.join(filter(None, texts))}."
 
 
 def _mode_price(mode: RentalMode) -> str:
@@ -290,14 +290,14 @@ def faster_rental_sentence(found: FasterRental, card: str) -> str:
     """Return the time and cost of a faster rental, and the price of each hour saved; `card` is its name."""
     saved = found.own_hours - found.hours
     cards = fmt.count_of(found.count, card)
-    told = (
+    text = (
         f"Faster: renting {cards} from {found.provider} takes {hours_text(found.hours)} instead of "
         f"{hours_text(found.own_hours)} and costs {fmt.money(found.usd)}"
     )
     if found.usd_per_hour_saved <= 0:
-        return f"{told}, less than your electricity."
+        return f"{text}, less than your electricity."
     extra = fmt.money(found.usd - found.own_usd)
-    return f"{told}: {extra} more than your electricity, {hours_text(saved)} sooner."
+    return f"{text}: {extra} more than your electricity, {hours_text(saved)} sooner."
 
 
 def batched_service_sentence(found: BatchedService, card: str, profile: str) -> str:

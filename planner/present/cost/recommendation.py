@@ -271,8 +271,8 @@ def no_option_sentence(found: Recommendation) -> str:
 
 def excluded_sentence(found: Recommendation) -> str:
     """Return how many options were excluded and why: `Excluded: 550 (the plan does not fit), 50 (…).`."""
-    told = tuple(f"{fmt.integer(one.count)} ({exclusion_text(one.reason)})" for one in found.left_out)
-    return f"Excluded options: {fmt.listing(told)}." if told else ""
+    texts = tuple(f"{fmt.integer(one.count)} ({exclusion_text(one.reason)})" for one in found.left_out)
+    return f"Excluded options: {fmt.listing(texts)}." if texts else ""
 
 
 def _award_winner(award: Award, found: Recommendation) -> HardwareOption | None:

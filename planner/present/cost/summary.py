@@ -123,7 +123,7 @@ def running_period(demand: Demand) -> str:
 
 
 def is_bought_for_one_run(own: OwnCost, demand: Demand) -> bool:
-    """Return whether years of owning would be spread over the few hours of a single run, which no unit price tells."""
+    """Return whether years of owning would be spread over the few hours of a single run."""
     return demand.periods_per_year is None and bool(own.upfront)
 
 
@@ -184,12 +184,12 @@ def saving_range_sentence(simulation: Simulation, answer: Decision) -> str:
     else:
         way, other, low, high = owning, "renting", saving.p10, saving.p90
     if low >= 0:
-        told = f"{fmt.rounded_money(low)} to {fmt.rounded_money(high)} less"
+        text = f"{fmt.rounded_money(low)} to {fmt.rounded_money(high)} less"
     elif high <= 0:
-        told = f"{fmt.rounded_money(-high)} to {fmt.rounded_money(-low)} more"
+        text = f"{fmt.rounded_money(-high)} to {fmt.rounded_money(-low)} more"
     else:
-        told = f"from {fmt.rounded_money(-low)} more to {fmt.rounded_money(high)} less"
-    return f"In 8 of 10 simulated cases, {way} costs {told} than {other}."
+        text = f"from {fmt.rounded_money(-low)} more to {fmt.rounded_money(high)} less"
+    return f"In 8 of 10 simulated cases, {way} costs {text} than {other}."
 
 
 def years_phrase(years: float) -> str:
@@ -219,7 +219,7 @@ def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
 def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
     """Return how many groups of cards to buy and to rent, compared with renting or buying all of them.
 
-    Of machines that run day and night, only a real mix is told: its ends are the decision.
+    Of machines that run day and night, only a real mix is named: its ends are the decision.
     """
     best, most = hybrid.best, len(hybrid.mixes) - 1
     if hybrid.always_on and best.owned in (0, most):

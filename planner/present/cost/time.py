@@ -154,10 +154,10 @@ def pace_explanation(time: TimeResult | None, workload: Workload) -> str:
         prompts = f"{fmt.integer(workload.batch)} prompts of " if workload.batch > 1 else ""
         first = f"{fmt.duration(time.first_token_seconds)} (prefill of {prompts}{fmt.plural(read, 'token')})"
         rate = f"Time to first token {first}, then {rate}"
-    said = [f"{rate}."]
+    texts = [f"{rate}."]
     if (together := _requests_together(workload)) and time.tokens_per_second is not None:
-        said.append(f"{together}: {fmt.significant(time.tokens_per_second)} tokens/s in total.")
-    return " ".join((*said, source))
+        texts.append(f"{together}: {fmt.significant(time.tokens_per_second)} tokens/s in total.")
+    return " ".join((*texts, source))
 
 
 def _requests_together(workload: Inference) -> str:
@@ -190,11 +190,11 @@ def _reasons(time: TimeResult) -> Iterator[str]:
         yield fmt.sentence(mfu)
     if time.bound is not None:
         if time.first_token_bound is None or time.token_bound is None:
-            said = f"The {_unit(time)} is limited by {BOUND_TITLES[time.bound]}"
+            text = f"The {_unit(time)} is limited by {BOUND_TITLES[time.bound]}"
         else:
-            said = f"Prefill is limited by {BOUND_TITLES[time.first_token_bound]}"
-            said += f", decoding by {BOUND_TITLES[time.token_bound]}"
-        yield f"{said}{f' ({mfu})' if mfu else ''}."
+            text = f"Prefill is limited by {BOUND_TITLES[time.first_token_bound]}"
+            text += f", decoding by {BOUND_TITLES[time.token_bound]}"
+        yield f"{text}{f' ({mfu})' if mfu else ''}."
     yield _basis_sentence(time)
 
 

@@ -88,10 +88,10 @@ def _longer_text(factor: float) -> str:
 
 def _detail_sentences(advice: Advice) -> list[str]:
     """Return the steps of an advice with their sources, and what stays unchanged, as sentences."""
-    said = [f"{step.name}: {step.sentence} Source: {step.source}." for step in advice.steps]
+    texts = [f"{step.name}: {step.sentence} Source: {step.source}." for step in advice.steps]
     if advice.keeps:
-        said.append(f"Unchanged: {fmt.listing(advice.keeps)}.")
-    return said
+        texts.append(f"Unchanged: {fmt.listing(advice.keeps)}.")
+    return texts
 
 
 _NOTABLE_SHARE: Final = 0.8

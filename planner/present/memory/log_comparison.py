@@ -215,10 +215,10 @@ def _log_comparison_sentence(comparison: LogComparison) -> str:
 
 def _speed_sentence(comparison: LogComparison) -> str:
     """Return a sentence on how many of the speeds are in their range, for a log without a total of memory."""
-    told = [figure.is_in_range for figure in comparison.figures if figure.is_in_range is not None]
-    if not told:
+    texts = [figure.is_in_range for figure in comparison.figures if figure.is_in_range is not None]
+    if not texts:
         return "The log has no total that can be compared with the estimate."
-    return f"{fmt.integer(sum(told))} of {fmt.plural(len(told), 'speed')} within the estimated range."
+    return f"{fmt.integer(sum(texts))} of {fmt.plural(len(texts), 'speed')} within the estimated range."
 
 
 def _log_subject(comparison: LogComparison) -> str:

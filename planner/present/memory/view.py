@@ -415,11 +415,11 @@ def _summands(term: Term) -> list[tuple[str, int]]:
 def _parts_text(parts: list[tuple[str, int]], total_bytes: int) -> str:
     """Return the largest parts: `feed-forward blocks 2.00 GiB + norms 1.66 GiB + 1 more`."""
     largest = sorted(parts, key=lambda part: -part[1])
-    said = [_amount_text(*part) for part in largest[:_LISTED_PARTS]]
+    texts = [_amount_text(*part) for part in largest[:_LISTED_PARTS]]
     if len(largest) > _LISTED_PARTS:
-        said.append(f"{fmt.integer(len(largest) - _LISTED_PARTS)} more")
+        texts.append(f"{fmt.integer(len(largest) - _LISTED_PARTS)} more")
     freed = sum(size for _, size in parts) - total_bytes
-    return " + ".join(said) + (f" − {fmt.size(freed)} already freed" if freed > 0 else "")
+    return " + ".join(texts) + (f" − {fmt.size(freed)} already freed" if freed > 0 else "")
 
 
 def _product_text(term: Term) -> str:

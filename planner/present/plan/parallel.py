@@ -91,7 +91,7 @@ def batch_note(workload: Workload) -> str:
 def chosen_sharing_sentences(evaluation: Evaluation) -> str:
     """Return the sharing that was chosen and why, and the verdict as replicas; empty if the plan sets its own.
 
-    Without a card nothing is chosen yet, which is then said.
+    Without a card nothing is chosen yet, and the sentence states that.
     """
     chosen, workload, plan = evaluation.sharing, evaluation.workload, evaluation.plan
     software = SOFTWARE[workload.profile or DEFAULT].brief_title

@@ -18,9 +18,9 @@ def comparison_verdict(found: MeasuredComparison) -> str:
     if not judged:
         return "The file states no latency that is simulated."
     met = sum(figure.is_met is True for figure in judged)
-    told = f"{met} of {len(judged)} measured latencies lie in the simulated range."
+    text = f"{met} of {len(judged)} measured latencies lie in the simulated range."
     reasons = "".join(f" {reason}" for reason in _reasons(found)) if met < len(judged) else ""
-    return f"{told}{reasons}"
+    return f"{text}{reasons}"
 
 
 def _reasons(found: MeasuredComparison) -> list[str]:

@@ -145,11 +145,11 @@ def _cheaper_sentence(answer: ServingAnswer) -> str:
 
 def left_out_sentence(answer: ServingAnswer) -> str:
     """Return how many configurations were left out, and why."""
-    told = tuple(f"{fmt.integer(one.count)} ({exclusion_text(one.reason)})" for one in answer.left_out[:_MOST_REASONS])
+    texts = tuple(f"{fmt.integer(one.count)} ({exclusion_text(one.reason)})" for one in answer.left_out[:_MOST_REASONS])
     rest = sum(one.count for one in answer.left_out[_MOST_REASONS:])
     if rest:
-        told = (*told, f"{fmt.integer(rest)} for other reasons")
-    return f"Left out: {fmt.listing(told)}." if told else ""
+        texts = (*texts, f"{fmt.integer(rest)} for other reasons")
+    return f"Left out: {fmt.listing(texts)}." if texts else ""
 
 
 def _seconds_column(name: Latency, title: str, unit: str, per_unit: float) -> Column[ServingRow]:

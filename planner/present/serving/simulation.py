@@ -32,7 +32,7 @@ _LIMITS: Final[dict[ServingLimit, str]] = {
 }
 _MILLISECONDS: Final = 0.001
 _WIDE: Final = 20.0
-"""Factor from which the ends of a range are told in units of their own."""
+"""Factor from which the ends of a range have units of their own."""
 
 
 class TargetRow(NamedTuple):

@@ -93,8 +93,8 @@ def targets_phrase(targets: Targets) -> str:
 
 def targets_summary(targets: Targets) -> str:
     """Return the limits of targets in a few words: `first token ≤ 1 s, per token ≤ 50 ms`."""
-    told = (f"{LATENCY_HEADERS[limit.latency].lower()} ≤ {limit_text(limit.seconds)}" for limit in targets.limits)
-    return ", ".join(told) or "no targets"
+    texts = (f"{LATENCY_HEADERS[limit.latency].lower()} ≤ {limit_text(limit.seconds)}" for limit in targets.limits)
+    return ", ".join(texts) or "no targets"
 
 
 def goodput_text(goodput: Goodput) -> str:
@@ -104,5 +104,5 @@ def goodput_text(goodput: Goodput) -> str:
         ("tpot", goodput.tpot_seconds),
         ("e2e", goodput.e2e_seconds),
     )
-    told = tuple(f"a {LATENCY_TITLES[name]} of {limit_text(limit)}" for name, limit in limits if limit is not None)
-    return f"{fmt.percent(goodput.share)} of the requests within {fmt.listing(told)}"
+    texts = tuple(f"a {LATENCY_TITLES[name]} of {limit_text(limit)}" for name, limit in limits if limit is not None)
+    return f"{fmt.percent(goodput.share)} of the requests within {fmt.listing(texts)}"

@@ -78,7 +78,7 @@ def _place(frames: StackSummary, files: tuple[Path, ...]) -> str:
 
 
 def _frames_text(frames: StackSummary, files: tuple[Path, ...]) -> str:
-    """Return the user's part of the traceback as text, without the error, which was said in other words."""
+    """Return the user's part of the traceback as text, without the error itself."""
     ours = str(Path(planner.__file__).parent)
     while frames and frames[-1].filename.startswith(ours):
         frames = StackSummary.from_list(frames[:-1])

@@ -67,15 +67,15 @@ def with_bounds(recording: TraceRecording, assumed: tuple[str, ...], conditions:
     if drawn is not None and (found := drawn.result()) is not None:
         recording = found.evolve(request=request)
         levels.append(live_memory(recording.allocations).totals)
-    told = " ".join(assumed[:_MAX_TOLD]) + (f" And {len(assumed) - _MAX_TOLD} more." if assumed[_MAX_TOLD:] else "")
+    text = " ".join(assumed[:_MAX_TOLD]) + (f" And {len(assumed) - _MAX_TOLD} more." if assumed[_MAX_TOLD:] else "")
     if not levels:
-        return recording.evolve(notes=(*recording.notes, f"{told} {_NO_BOUNDS}"))
+        return recording.evolve(notes=(*recording.notes, f"{text} {_NO_BOUNDS}"))
     low, high = _peak_bounds([typical, *levels])
     if low == high:
         return recording
     difference = TraceDifference(
         name="values that depend on the data",
-        explanation=f"{told} The bounds are the peaks with other values; set values with --assume",
+        explanation=f"{text} The bounds are the peaks with other values; set values with --assume",
         source=f"{len(levels)} more traces: most and fewest selected, numbers that fall slowly, each condition turned "
         f"around, drawn numbers, loops of up to {MOST_ROUNDS} rounds",
         bytes=max(live_memory(recording.allocations).totals) - low,

@@ -96,8 +96,8 @@ class SymbolLegend(QWidget):
             height = self.heightForWidth(self.width())
             self._entries = entries
             parts = (", ".join(entry.words for entry in part) for part in (class_entries, sized))
-            spoken = [part for part in (next(parts), f"{title}: {next(parts)}" if sizes else "") if part]
-            self.setAccessibleName(f"Legend: {'; '.join(spoken)}")
+            descriptions = [part for part in (next(parts), f"{title}: {next(parts)}" if sizes else "") if part]
+            self.setAccessibleName(f"Legend: {'; '.join(descriptions)}")
             # A new layout of the panel takes as long as drawing a thousand points.
             if self.heightForWidth(self.width()) != height:
                 self.updateGeometry()

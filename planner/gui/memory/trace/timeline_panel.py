@@ -74,7 +74,8 @@ class TimelinePanel(DataPanel[TimelineData]):
         # In the order of the stack, the top first.
         legend_items = [(series, f"Show {series.title.lower()} in the timeline") for series in reversed(data.series)]
         entries = (
-            LegendEntry(series.category, series.title, role_of(series), spoken) for series, spoken in legend_items
+            LegendEntry(series.category, series.title, role_of(series), description)
+            for series, description in legend_items
         )
         self.legend.set_entries(tuple(entries))
         super().set_data(data)

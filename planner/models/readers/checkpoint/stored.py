@@ -181,12 +181,12 @@ def _with_stored_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Ar
     formats = {part.format for part in architecture.stored if part.bytes}
     only = _PLAIN.get(formats.pop()) if len(formats) == 1 else None
     stated = architecture.stored_dtype
-    told = (*architecture.reader_notes, *notes)
+    texts = (*architecture.reader_notes, *notes)
     if only is None or only == stated:
-        return architecture.evolve(reader_notes=told)
+        return architecture.evolve(reader_notes=texts)
     if stated is not None:
-        told = (*told, f"the configuration states {stated}, but the files hold {only}, which is used")
-    return architecture.evolve(stored_dtype=only, reader_notes=told)
+        texts = (*texts, f"the configuration states {stated}, but the files hold {only}, which is used")
+    return architecture.evolve(stored_dtype=only, reader_notes=texts)
 
 
 def _missing_note(names: list[str]) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ class CardMemory:
         return self._card(card).allocator.reserved_bytes
 
     def statistics(self, card: int) -> dict[str, Any]:
-        """Return the statistics of a card's allocator, not told apart by its pools.
+        """Return the statistics of a card's allocator, summed over its pools.
 
         **Source**: `THCPModule_memoryStats` of torch/csrc/cuda/Module.cpp.
         """

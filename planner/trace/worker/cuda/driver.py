@@ -83,7 +83,7 @@ def _returning(value: Any) -> Callable[..., Any]:
 
 
 class _Stream:
-    """A stream of the simulated card: what it is told runs at once."""
+    """Stream of the simulated card, which runs each operation at once."""
 
     made = 0
 
@@ -493,7 +493,7 @@ _DEFAULT_TENSOR_TYPE: Final[Any] = torch.set_default_tensor_type
 
 @contextmanager
 def _restored_defaults() -> Iterator[None]:
-    """Restore on exit where and as what tensors are made if nothing is said."""
+    """Restore the default device and number format of new tensors on exit."""
     dtype = torch.get_default_dtype()
     try:
         yield

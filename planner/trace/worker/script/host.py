@@ -210,7 +210,7 @@ def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[No
 
 @contextmanager
 def one_or_more_cards(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
-    """Count all on the first card, but what is told another one; enter it inside the simulated card."""
+    """Count everything on the first card except what names another; enter it inside the simulated card."""
     with _placed(ledger, watcher, 0):
         yield
 
