@@ -92,8 +92,8 @@ def _explained_term(row: TermRow, width: int) -> str:
 
 def _evidence_lines(row: TermRow) -> Iterator[str]:
     yield f"= {row.formula}"
-    if row.numbers_put_in != row.formula:
-        yield f"= {row.numbers_put_in}"
+    if row.substituted != row.formula:
+        yield f"= {row.substituted}"
     for symbol in row.symbols:
         yield f"{symbol.name} = {symbol.value}: {symbol.meaning} (from the {symbol.origin})"
     yield from map(_part_line, row.parts)
@@ -102,7 +102,7 @@ def _evidence_lines(row: TermRow) -> Iterator[str]:
 
 
 def _part_line(part: PartRow) -> str:
-    how = "" if part.numbers_put_in in part.exact else f" = {part.numbers_put_in}"
+    how = "" if part.substituted in part.exact else f" = {part.substituted}"
     return f"{part.title}: {part.exact}{how} [{part.source}]"
 
 

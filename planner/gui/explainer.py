@@ -79,7 +79,7 @@ class Explainer(TermRequests):
     def __init__(self, workspace: Workspace, theme: Theme, window: QWidget) -> None:
         super().__init__(window)
         self._workspace, self._theme, self._window = workspace, theme, window
-        self.asked.connect(self.show_card)
+        self.card_requested.connect(self.show_card)
 
     @Slot()
     def underline_terms(self) -> None:

@@ -350,7 +350,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         workspace.noticed.connect(self.banner.show_notice)
         for succeeded in (workspace.changed, workspace.file_changed, workspace.succeeded):
             succeeded.connect(self.banner.hide_past_error)
-        self.banner.trace_wanted.connect(self.documents.trace_network)
+        self.banner.trace_requested.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
         workspace.pin.changed.connect(self.commands.refresh)
         workspace.tracing_changed.connect(self.commands.refresh)

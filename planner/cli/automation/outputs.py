@@ -55,16 +55,16 @@ from planner.workload.workload import Workload
 
 
 class Output(BaseModel):
-    """An object that a command puts together; fields with the mark of `Asked` are there only if they are asked for."""
+    """An object that a command puts together; fields marked `OPTIONAL` are there only if an option requests them."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class _AskedMark(NamedTuple):
-    """Mark of a field that is left out unless an option asks for it."""
+class _OptionalMark(NamedTuple):
+    """Mark of a field that is left out unless an option requests it."""
 
 
-ASKED: Final = _AskedMark()
+OPTIONAL: Final = _OptionalMark()
 
 
 @cache
@@ -109,16 +109,16 @@ else:
 class FitOutput(_Evaluated):
     """The evaluation of a plan, and what `--advise`, `--solve`, `--log`, `--preset`, `--versus` and `--beside` add."""
 
-    advice: Annotated[tuple[Advice, ...], ASKED] = ()
-    warnings: Annotated[tuple[PlanWarning, ...], ASKED] = ()
-    solved: Annotated[tuple[SolveResult, ...], ASKED] = ()
-    comparison: Annotated[LogComparison | None, ASKED] = None
-    recipe: Annotated[Recipe | None, ASKED] = None
-    preset: Annotated[Mapping[str, Any] | None, ASKED] = Field(
+    advice: Annotated[tuple[Advice, ...], OPTIONAL] = ()
+    warnings: Annotated[tuple[PlanWarning, ...], OPTIONAL] = ()
+    solved: Annotated[tuple[SolveResult, ...], OPTIONAL] = ()
+    comparison: Annotated[LogComparison | None, OPTIONAL] = None
+    recipe: Annotated[Recipe | None, OPTIONAL] = None
+    preset: Annotated[Mapping[str, Any] | None, OPTIONAL] = Field(
         default=None, description="the fields of the preset that are set; see the schema of fit list-presets"
     )
-    versus: Annotated[PlanComparison | None, ASKED] = None
-    beside: Annotated[tuple[Neighbour, ...], ASKED] = ()
+    versus: Annotated[PlanComparison | None, OPTIONAL] = None
+    beside: Annotated[tuple[Neighbour, ...], OPTIONAL] = ()
 
 
 class CostAnswer(Output):
@@ -130,11 +130,11 @@ class CostAnswer(Output):
     demand: Demand
     offers: tuple[OfferRow, ...]
     hybrid: Hybrid | None
-    batched_service: Annotated[BatchedService | None, ASKED] = Field(default=None, description="for a service")
-    faster_rental: Annotated[FasterRental | None, ASKED] = Field(default=None, description="with --own")
-    tornado: Annotated[tuple[Swing, ...] | None, ASKED] = Field(default=None, description="with --tornado")
-    simulation: Annotated[Simulation | None, ASKED] = Field(default=None, description="with --tornado")
-    carbon_by_region: Annotated[tuple[RegionCarbon, ...] | None, ASKED] = Field(
+    batched_service: Annotated[BatchedService | None, OPTIONAL] = Field(default=None, description="for a service")
+    faster_rental: Annotated[FasterRental | None, OPTIONAL] = Field(default=None, description="with --own")
+    tornado: Annotated[tuple[Swing, ...] | None, OPTIONAL] = Field(default=None, description="with --tornado")
+    simulation: Annotated[Simulation | None, OPTIONAL] = Field(default=None, description="with --tornado")
+    carbon_by_region: Annotated[tuple[RegionCarbon, ...] | None, OPTIONAL] = Field(
         default=None, description="with --carbon"
     )
 
@@ -142,32 +142,34 @@ class CostAnswer(Output):
 class CostOutput(CostAnswer):
     """The cost of a plan's job, and of the one that `--versus` compares it with."""
 
-    other: Annotated[CostAnswer | None, ASKED] = Field(default=None, description="with --versus")
+    other: Annotated[CostAnswer | None, OPTIONAL] = Field(default=None, description="with --versus")
 
 
 class _Rent(BaseModel):
-    rent_usd_per_hour: Annotated[float | None, ASKED] = Field(default=None, description="where a query uses a price")
-    rent_source: Annotated[str | None, ASKED] = None
+    rent_usd_per_hour: Annotated[float | None, OPTIONAL] = Field(default=None, description="where a query uses a price")
+    rent_source: Annotated[str | None, OPTIONAL] = None
 
 
 class GpuOutput(Gpu, _Rent):
     """A card of a list: its record, prices if a query uses them, and with `--fits` the plan's verdict and job."""
 
-    street_price_usd: Annotated[float | None, ASKED] = None
-    street_price_source: Annotated[str | None, ASKED] = None
-    used_price_usd: Annotated[float | None, ASKED] = None
-    used_price_source: Annotated[str | None, ASKED] = None
-    price_usd: Annotated[float | None, ASKED] = Field(default=None, description="price of one card, new or used")
-    price_source: Annotated[str | None, ASKED] = None
-    fit: Annotated[_CardFit | None, ASKED] = Field(default=None, description="with --fits")
-    job: Annotated[_CardJob | None, ASKED] = Field(default=None, description="with --fits")
+    street_price_usd: Annotated[float | None, OPTIONAL] = None
+    street_price_source: Annotated[str | None, OPTIONAL] = None
+    used_price_usd: Annotated[float | None, OPTIONAL] = None
+    used_price_source: Annotated[str | None, OPTIONAL] = None
+    price_usd: Annotated[float | None, OPTIONAL] = Field(default=None, description="price of one card, new or used")
+    price_source: Annotated[str | None, OPTIONAL] = None
+    fit: Annotated[_CardFit | None, OPTIONAL] = Field(default=None, description="with --fits")
+    job: Annotated[_CardJob | None, OPTIONAL] = Field(default=None, description="with --fits")
 
 
 class SystemOutput(System, _Rent):
     """A system of a list: its record, its rent if a query uses it, and with `--fits` the plan's verdict."""
 
-    fit: Annotated[_CardFit | None, ASKED] = Field(default=None, description="with --fits")
-    fit_reason: Annotated[str | None, ASKED] = Field(default=None, description="with --fits: why there is no verdict")
+    fit: Annotated[_CardFit | None, OPTIONAL] = Field(default=None, description="with --fits")
+    fit_reason: Annotated[str | None, OPTIONAL] = Field(
+        default=None, description="with --fits: why there is no verdict"
+    )
 
 
 class DetectedCard(Output):
@@ -241,10 +243,10 @@ class EvidenceOutput(Output):
     metric: str
     statistic: str
     seen: float
-    sign: Annotated[str, ASKED] = ""
-    threshold: Annotated[float, ASKED] = 0.0
-    source: Annotated[str, ASKED] = ""
-    is_heuristic: Annotated[bool, ASKED] = False
+    sign: Annotated[str, OPTIONAL] = ""
+    threshold: Annotated[float, OPTIONAL] = 0.0
+    source: Annotated[str, OPTIONAL] = ""
+    is_heuristic: Annotated[bool, OPTIONAL] = False
 
 
 class OtherFindingOutput(Output):

@@ -14,7 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from planner import __version__
-from planner.cli.automation.outputs import ASKED, OUTPUTS
+from planner.cli.automation.outputs import OPTIONAL, OUTPUTS
 from planner.cli.parser import Parser
 from planner.errors import SpecError
 from planner.workload.software.registry import SERVERS, serving_support
@@ -92,16 +92,16 @@ class _PrintedSchema(GenerateJsonSchema):
         return super().field_is_required(field, total)
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Return the schema of a model, with the fields that are asked for as not required."""
+        """Return the schema of a model, with optional fields not required."""
         if schema["cls"] is EngineSettings:
             return _settings_of_all_engines()
         found = super().model_schema(schema)
         for name, text in field_docstrings(schema["cls"]).items():
             if "description" not in found.get("properties", {}).get(name, {"description": ""}):
                 found["properties"][name]["description"] = text
-        asked = set(_asked_fields(schema["cls"]))
-        if self.mode == "serialization" and asked and "required" in found:
-            found["required"] = [name for name in found["required"] if name not in asked]
+        optional = set(_optional_fields(schema["cls"]))
+        if self.mode == "serialization" and optional and "required" in found:
+            found["required"] = [name for name in found["required"] if name not in optional]
         return found
 
 
@@ -115,8 +115,8 @@ def _settings_of_all_engines() -> JsonSchemaValue:
     return {"type": "object", "description": about, "properties": properties, "additionalProperties": False}
 
 
-def _asked_fields(model: type[BaseModel]) -> Iterator[str]:
-    return (name for name, info in model.model_fields.items() if ASKED in info.metadata)
+def _optional_fields(model: type[BaseModel]) -> Iterator[str]:
+    return (name for name, info in model.model_fields.items() if OPTIONAL in info.metadata)
 
 
 def field_docstrings(kind: type) -> dict[str, str]:

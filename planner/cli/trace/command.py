@@ -74,9 +74,7 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
     """Return the report of a trace; the tables of live tensors and of modules have at most `top` rows each."""
     memory = view.memory._replace(
         reason=f"{view.memory.reason} {view.runs_out}".strip(),
-        terms=tuple(
-            row._replace(how=row.numbers_put_in) if len(row.symbols) == 1 else row for row in view.memory.terms
-        ),
+        terms=tuple(row._replace(how=row.substituted) if len(row.symbols) == 1 else row for row in view.memory.terms),
     )
     prose = prose_width(width)
     more = (

@@ -69,13 +69,13 @@ class EmptyComparison(QWidget):
 
 
 class ComparePage(QWidget):
-    """Comparison of cards and systems; the signal `table_wanted` asks the tab for the table, to select more records.
+    """Comparison of cards and systems; the signal `table_requested` asks the tab for the table, to select more records.
 
     Entries are stored by id: `accelerators:rtx-4090`, `systems:dgx-h100`. The number of cards is the plan's unless the
     id names another (`accelerators:rtx-3090@2`); the number of systems is 1 unless it does (`systems:dgx-h100@2`).
     """
 
-    table_wanted = Signal()
+    table_requested = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class ComparePage(QWidget):
         self.table.counted.connect(self.count_up)
         self._add.clicked.connect(partial(self.offer, self._add))
         self._nothing.add.clicked.connect(partial(self.offer, self._nothing.add))
-        self._nothing.show_table.clicked.connect(self.table_wanted)
+        self._nothing.show_table.clicked.connect(self.table_requested)
         self._fewer.clicked.connect(partial(self.count_up, -1))
         self._more.clicked.connect(partial(self.count_up, 1))
         self._fewer.setToolTip("Decrease the number of the selected card or system (-)")

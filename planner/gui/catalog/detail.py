@@ -292,10 +292,10 @@ def _slash_breakable_line(text: str) -> str:
 
 
 class DetailPane(QWidget):
-    """Pane that shows one record; the buttons emit `used` and `comparison_wanted`."""
+    """Pane that shows one record; the buttons emit `used` and `comparison_requested`."""
 
     used = Signal()
-    comparison_wanted = Signal()
+    comparison_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -315,7 +315,7 @@ class DetailPane(QWidget):
         self._body = QWidget()
         self._lay_out()
         self._use.clicked.connect(self.used)
-        self._compare.clicked.connect(self.comparison_wanted)
+        self._compare.clicked.connect(self.comparison_requested)
         self._sources.toggled.connect(self._on_sources_toggled)
         self._body.hide()
 

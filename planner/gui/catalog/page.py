@@ -49,13 +49,13 @@ class Page(QWidget):
 
     The page shows the records that pass `filter`, initially `everything`; saved filters are in the settings' field
     `saved_in`. `counted` follows each change of the shown rows, `searched` carries a search text that the program set,
-    `comparison_wanted` the ids of records to compare. Subclasses provide the records with verdicts and details, put a
-    record into the plan and name the initial record.
+    `comparison_requested` the ids of records to compare. Subclasses provide the records with verdicts and details, put
+    a record into the plan and name the initial record.
     """
 
     counted = Signal()
     searched = Signal(str)
-    comparison_wanted = Signal(object)
+    comparison_requested = Signal(object)
     key: ClassVar[str]
     title: ClassVar[str]
     noun: ClassVar[str]
@@ -115,7 +115,7 @@ class Page(QWidget):
         self.table.current_changed.connect(self.describe_current)
         self.table.record_activated.connect(self.use)
         self.detail.used.connect(self.use_current)
-        self.detail.comparison_wanted.connect(self.compare_current)
+        self.detail.comparison_requested.connect(self.compare_current)
         self.model.modelReset.connect(self._on_rows_changed)
         self.table.selectionModel().selectionChanged.connect(self._mark_selected_points)
         self.table.current_changed.connect(self._mark_selected_points)
@@ -192,7 +192,7 @@ class Page(QWidget):
         """Apply the filter `new_filter`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
         self._filter, self._latest = new_filter, latest
-        self.table.show_asked_columns(new_filter.bounded_keys)
+        self.table.show_searched_columns(new_filter.bounded_keys)
         self.model.set_filter(None if new_filter.is_empty else self._matching_ids)
         self.show_rows()
         if self.detail.is_describing is (self.table.current_record is None):
@@ -332,7 +332,7 @@ class Page(QWidget):
         """Request a comparison of the selected records, or of the current record."""
         current = self.table.current_record
         records = self.table.selected_records or (() if current is None else (current,))
-        self.comparison_wanted.emit(tuple(map(self.model.identify, records)))
+        self.comparison_requested.emit(tuple(map(self.model.identify, records)))
 
     def restore(self, sizes: Sequence[int]) -> None:
         """Restore the table layout and the pane widths from the settings; `sizes` are the default pane widths.

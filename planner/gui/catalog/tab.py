@@ -66,7 +66,7 @@ class CatalogTab(Tab):
     def compare(self) -> ComparePage:
         """Return the comparison, built on first use."""
         page = ComparePage(self.workspace, self.theme, self.tasks)
-        page.table_wanted.connect(partial(self.show_view, "table"))
+        page.table_requested.connect(partial(self.show_view, "table"))
         self._stack.addWidget(page)
         return page
 
@@ -220,7 +220,7 @@ class CatalogTab(Tab):
     def _connect_page(self, page: Page) -> None:
         self._pages.addWidget(page)
         page.counted.connect(self._show_match_count)
-        page.comparison_wanted.connect(self.compare_records)
+        page.comparison_requested.connect(self.compare_records)
         page.searched.connect(partial(self._on_page_searched, page))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

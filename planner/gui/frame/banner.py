@@ -16,9 +16,9 @@ _FIRST_WORD: Final = re.compile(r"[a-z]+ ")
 
 
 class Banner(QFrame):
-    """Banner with one message; `trace_wanted` carries the network that the message offers to trace."""
+    """Banner with one message; `trace_requested` carries the network that the message offers to trace."""
 
-    trace_wanted = Signal(str)
+    trace_requested = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Banner(QFrame):
         self.trace = push_button(
             "&Trace it…", "Count the model's memory by tracing it with fake tensors: no GPU needed"
         )
-        self.trace.clicked.connect(lambda: self.trace_wanted.emit(self._traceable))
+        self.trace.clicked.connect(lambda: self.trace_requested.emit(self._traceable))
         in_row(
             (in_column(self._message, self._hint, spacing=theme.spacing.tiny), 1),
             (self.trace, 0, Qt.AlignmentFlag.AlignTop),

@@ -161,9 +161,9 @@ def _without_phrases(text: str, fits: Callable[[str], bool]) -> str:
 
 
 class WorkloadSummary(QWidget):
-    """Short workload form: task, number of sequences and their length; `more_wanted` requests the full form."""
+    """Short workload form: task, number of sequences and their length; `more_requested` requests the full form."""
 
-    more_wanted = Signal()
+    more_requested = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ class WorkloadSummary(QWidget):
         form.add("&Sequences", self._sequences, lambda: 1, hint="Concurrent sequences on each replica of the model")
         form.add("Tokens &each", self._length, lambda: None, hint="Prompt and output, or one training sequence")
         more = link_button("All settings…")
-        more.clicked.connect(self.more_wanted)
+        more.clicked.connect(self.more_requested)
         in_column(form, more, owner=self, margins=None)
         self.setFocusProxy(self._task)
         self._task.edited.connect(lambda goal: self._apply(self._task, lambda: workspace.set_goal(goal)))
@@ -372,8 +372,8 @@ class PlanBar(QWidget):
     def _workload_popover(self) -> Popover:
         popover = Popover(self, self._theme, self._workload_summary)
         popover.anchor_clicked.connect(self._navigator.show_memory)
-        self._workload_summary.more_wanted.connect(popover.close)
-        self._workload_summary.more_wanted.connect(self._navigator.show_questions)
+        self._workload_summary.more_requested.connect(popover.close)
+        self._workload_summary.more_requested.connect(self._navigator.show_questions)
         return popover
 
     def _show_cost(self, cost: "PlanCost") -> None:

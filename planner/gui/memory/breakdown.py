@@ -365,7 +365,7 @@ class TermDetail(QLabel):
 
 def detail_html(row: TermRow, muted: str) -> str:
     """Return all details of `row` as HTML, with headings in the color `muted`."""
-    facts = [("Formula", row.formula), ("With values", _formula_with_values_text(row.numbers_put_in, row.exact))]
+    facts = [("Formula", row.formula), ("With values", _formula_with_values_text(row.substituted, row.exact))]
     if row.range_text != fmt.size(row.bytes):
         facts.append(("Range", row.range_text))
     facts += [("Confidence", row.certainty), ("Source", row.source)]
@@ -391,7 +391,7 @@ def _symbol_row_html(symbol: SymbolRow) -> str:
 
 
 def _part_row_html(part: PartRow, muted: str) -> str:
-    numbers = _formula_with_values_text(part.numbers_put_in, part.exact)
+    numbers = _formula_with_values_text(part.substituted, part.exact)
     source = f'<tr><td></td><td colspan="2">{colored(part.source, muted)}</td></tr>'
     return table_row(*map(escape, (part.title, part.text, numbers))) + source
 

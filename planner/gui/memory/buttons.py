@@ -26,10 +26,10 @@ _PLAN_FILES: Final = "Plans (*.json);;All files (*)"
 class FindCardsButton(QPushButton):
     """Button that opens the list of fitting cards; the list is built on first use to keep the start fast.
 
-    `advice_wanted` is emitted when no card fits and the user asks what would help.
+    `advice_requested` is emitted when no card fits and the user asks what would help.
     """
 
-    advice_wanted = Signal()
+    advice_requested = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class FindCardsButton(QPushButton):
         from planner.gui.memory.fitting_cards import FittingCards
 
         cards = FittingCards(self._workspace, self._theme)
-        cards.advice_wanted.connect(self.advice_wanted)
+        cards.advice_requested.connect(self.advice_requested)
         return cards
 
     @cached_property

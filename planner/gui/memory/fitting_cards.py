@@ -64,11 +64,11 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
 class FittingCards(QWidget):
     """List of the cards on which the plan fits; a double click or Enter puts a card into the plan and emits `done`.
 
-    If there is none, it names the closest card and offers ways on; `advice_wanted` asks for what would help.
+    If there is none, it names the closest card and offers ways on; `advice_requested` asks for what would help.
     """
 
     done = Signal()
-    advice_wanted = Signal()
+    advice_requested = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -86,10 +86,10 @@ class FittingCards(QWidget):
         self._use_button.setToolTip("Put the selected card into the plan.")
         self._show_button.setToolTip("Show all figures of these cards in the Catalog tab.")
         self.setFocusProxy(self.table)
-        self._list, self._ways_on = QWidget(), QWidget()
+        self._list, self._alternatives = QWidget(), QWidget()
         in_column((self.table, 1), in_row(self._show_button, STRETCH, self._use_button), owner=self._list)
-        in_column(in_row(self._advice_button, self._choose_button, STRETCH), STRETCH, owner=self._ways_on)
-        in_column(self._heading, (self._list, 1), (self._ways_on, 1), owner=self, margins=theme.spacing.tiny)
+        in_column(in_row(self._advice_button, self._choose_button, STRETCH), STRETCH, owner=self._alternatives)
+        in_column(self._heading, (self._list, 1), (self._alternatives, 1), owner=self, margins=theme.spacing.tiny)
         self.table.record_activated.connect(self._use_card)
         self._use_button.clicked.connect(self._use_current_card)
         self._show_button.clicked.connect(self._show_in_catalog)
@@ -110,7 +110,7 @@ class FittingCards(QWidget):
         found = f"{fmt.plural(len(rows), 'suitable card')}{count} for {phrase}."
         self._heading.setText(found if rows else f"No card in the catalog{count} fits {phrase}. {self._closest_card()}")
         self._list.setVisible(bool(rows))
-        self._ways_on.setVisible(not rows)
+        self._alternatives.setVisible(not rows)
         self.setFocusProxy(self.table if rows else self._advice_button)
         self._choose_button.setVisible(not plan.workload.gpus)
         self.table.setAccessibleName(self._heading.text())
@@ -136,7 +136,7 @@ class FittingCards(QWidget):
     @Slot()
     def _ask_for_advice(self) -> None:
         self.done.emit()
-        self.advice_wanted.emit()
+        self.advice_requested.emit()
 
     @Slot()
     def _choose_hardware(self) -> None:

@@ -87,7 +87,7 @@ class MemoryTab(QuestionTab):
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
         self.bar.activated.connect(self.breakdown.open_term)
-        self.controls.find_cards.advice_wanted.connect(self._show_advice)
+        self.controls.find_cards.advice_requested.connect(self._show_advice)
         self.answer.fill_prompt.clicked.connect(self._fill_prompt)
         for panel in (self.advice, self.exploration):
             panel.updated.connect(self._set_tab_order)
@@ -104,7 +104,7 @@ class MemoryTab(QuestionTab):
         from planner.gui.memory.trace.status import TraceStatus
 
         widget = TraceStatus(self.theme, self.tracer)
-        widget.edit_wanted.connect(self.trace_controller.open_dialog)
+        widget.edit_requested.connect(self.trace_controller.open_dialog)
         in_column(widget, owner=self._status_place)
         return widget
 

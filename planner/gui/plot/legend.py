@@ -58,7 +58,7 @@ class Legend(QWidget):
         for button in self.buttons:
             button.setChecked(button.entry.key not in self.hidden)
             button.toggled.connect(self._on_entry_toggled)
-            button.alone_wanted.connect(partial(self.show_only, button.entry.key))
+            button.alone_requested.connect(partial(self.show_only, button.entry.key))
             self._flow.addWidget(button)
 
     @Slot()
@@ -81,7 +81,7 @@ class Legend(QWidget):
 class LegendButton(QAbstractButton):
     """Swatch and name of a series, pale while the series is hidden."""
 
-    alone_wanted = Signal()
+    alone_requested = Signal()
 
     def __init__(self, theme: Theme, entry: LegendEntry) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class LegendButton(QAbstractButton):
             self.blockSignals(True)
             self.toggle()
             self.blockSignals(False)
-            self.alone_wanted.emit()
+            self.alone_requested.emit()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the swatch and the name."""

@@ -447,7 +447,7 @@ class StartPage(Tab):
             space.large,
             hairline(Qt.Orientation.Horizontal),
             space.tiny,
-            self._make_other_ways(),
+            self._make_starting_points(),
             (STRETCH, 3),
             owner=body,
             margins=(space.huge, space.large),
@@ -527,7 +527,7 @@ class StartPage(Tab):
         in_column(label, line, below, STRETCH, owner=question, spacing=self.theme.spacing.tiny)
         return question
 
-    def _make_other_ways(self) -> QWidget:
+    def _make_starting_points(self) -> QWidget:
         """Return the recent plans, the starting points, and what can be seen without a plan."""
         navigator, space = self.workspace.navigator, self.theme.spacing
         places = in_column(spacing=space.tiny)
@@ -541,15 +541,15 @@ class StartPage(Tab):
         demo.clicked.connect(navigator.demo_requested)
         catalog = link_button("The catalog of GPUs", "All accelerators and machines, with sources.")
         catalog.clicked.connect(partial(navigator.tab_requested.emit, "catalog"))
-        ways = QWidget()
+        lists = QWidget()
         in_row(
             (self._list("Recent plans", places, self._no_recent), 1),
             (self._list("Start from", recipe, sample), 1),
             (self._list("Explore", demo, catalog), 1),
-            owner=ways,
+            owner=lists,
             spacing=space.large,
         )
-        return ways
+        return lists
 
     def _make_recent_button(self) -> QPushButton:
         button = link_button("", "")

@@ -26,12 +26,12 @@ _BESIDE_MNEMONIC: Final = 2
 
 
 class TermRequests(QObject):
-    """Child of a window that explains terms: `asked` carries the term, the widget that names it, and its place there.
+    """Child of a window that explains terms: `card_requested` carries a term, its widget and its place there.
 
     Widgets of the window and of its dialogs find it through their parents, so that none has to know who explains.
     """
 
-    asked = Signal(object, object, object)
+    card_requested = Signal(object, object, object)
 
 
 def explain(term: GlossaryTerm, anchor: QWidget, part: QRect | None = None) -> None:
@@ -40,7 +40,7 @@ def explain(term: GlossaryTerm, anchor: QWidget, part: QRect | None = None) -> N
     while window is not None:
         found = window.findChild(TermRequests, options=Qt.FindChildOption.FindDirectChildrenOnly)
         if found is not None:
-            found.asked.emit(term, anchor, part)
+            found.card_requested.emit(term, anchor, part)
             return
         parent = window.parentWidget()
         window = None if parent is None else parent.window()

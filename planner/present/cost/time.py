@@ -65,7 +65,7 @@ class TimeRow(NamedTuple):
     share_text: str
     overlapped: str
     how: str
-    numbers_put_in: str
+    substituted: str
     certainty: str
     symbols: tuple[SymbolRow, ...]
     source: str
@@ -223,7 +223,7 @@ def _row(term: TimeTerm, whole: float) -> TimeRow:
         share_text=fmt.percent(share),
         overlapped=f"{fmt.duration(term.overlapped_seconds)} overlapped" if term.overlapped_seconds else "",
         how=term.formula,
-        numbers_put_in=substitute_symbols(term.formula, term.symbols),
+        substituted=substitute_symbols(term.formula, term.symbols),
         certainty=CERTAINTY_TITLES[term.certainty],
         symbols=tuple(
             SymbolRow(symbol.name, symbol_value(symbol.value), symbol.meaning, symbol.origin) for symbol in term.symbols

@@ -92,7 +92,7 @@ class PartRow(NamedTuple):
     text: str
     exact: str
     how: str
-    numbers_put_in: str
+    substituted: str
     source: str
 
 
@@ -113,7 +113,7 @@ class TermRow(NamedTuple):
     certainty: str
     range_text: str
     exact: str
-    numbers_put_in: str
+    substituted: str
     symbols: tuple[SymbolRow, ...]
     source: str
     parts: tuple[PartRow, ...]
@@ -195,7 +195,7 @@ class MemoryView(NamedTuple):
         rows = (
             (
                 *(row.name, str(row.bytes), f"{row.bytes / GIB:.6f}", f"{row.share:.6f}", row.certainty),
-                *(row.formula, row.numbers_put_in, row.source),
+                *(row.formula, row.substituted, row.source),
             )
             for row in self.terms
         )
@@ -337,7 +337,7 @@ def _term_row(term: Term, memory: MemoryResult) -> TermRow:
         certainty=CERTAINTY_TITLES[term.certainty],
         range_text=fmt.size_range(term.low_bytes, term.high_bytes),
         exact=fmt.exact_bytes(term.bytes),
-        numbers_put_in=substitute_symbols(term.formula, term.symbols),
+        substituted=substitute_symbols(term.formula, term.symbols),
         symbols=()
         if listed
         else tuple(SymbolRow(one.name, symbol_value(one.value), one.meaning, one.origin) for one in term.symbols),
@@ -363,7 +363,7 @@ def _part_row(part: TermPart, symbols: tuple[Symbol, ...]) -> PartRow:
         text=fmt.size(part.bytes),
         exact=fmt.exact_bytes(part.bytes),
         how=part.formula,
-        numbers_put_in=substitute_symbols(part.formula, symbols),
+        substituted=substitute_symbols(part.formula, symbols),
         source=part.source,
     )
 

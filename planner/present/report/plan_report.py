@@ -456,9 +456,9 @@ def _launch_section(parts: PlanReportParts) -> ReportSection:
 
 def _sources_section(parts: PlanReportParts) -> ReportSection:
     """Return formula, numbers and source of every figure."""
-    memory = tuple((row.title, row.formula, row.numbers_put_in, row.source) for row in parts.memory.terms)
+    memory = tuple((row.title, row.formula, row.substituted, row.source) for row in parts.memory.terms)
     time = _known_time(parts.evaluation.time)
-    speed = () if time is None else tuple((row.title, row.how, row.numbers_put_in, row.source) for row in time.rows)
+    speed = () if time is None else tuple((row.title, row.how, row.substituted, row.source) for row in time.rows)
     heads = tuple(ReportColumn(head) for head in ("Figure", "Formula", "In numbers", "Source"))
     return section(
         "Formulas and sources",

@@ -28,7 +28,7 @@ def figures(qtbot, theme):
 
 def test_a_click_on_a_title_that_names_a_term_explains_it(figures, qtbot):
     requests = TermRequests(figures)
-    with qtbot.waitSignal(requests.asked) as asked:
+    with qtbot.waitSignal(requests.card_requested) as asked:
         QTest.mouseClick(figures, Qt.MouseButton.LeftButton, pos=TITLE)
     assert asked.args[0].term == "Memory bandwidth"
     assert asked.args[2].contains(TITLE)
@@ -36,7 +36,7 @@ def test_a_click_on_a_title_that_names_a_term_explains_it(figures, qtbot):
 
 def test_a_click_on_another_title_explains_nothing(figures, qtbot):
     requests = TermRequests(figures)
-    with qtbot.assertNotEmitted(requests.asked):
+    with qtbot.assertNotEmitted(requests.card_requested):
         QTest.mouseClick(figures, Qt.MouseButton.LeftButton, pos=OTHER)
 
 

@@ -102,7 +102,7 @@ def test_all_lines_are_copied_with_the_keyboard(breakdown, qtbot):
 def test_a_right_click_on_a_line_explains_its_term(breakdown, qtbot):
     glossary()
     requests, line = TermRequests(breakdown.window()), breakdown.term_buttons[1]
-    with qtbot.waitSignal(requests.asked) as asked:
+    with qtbot.waitSignal(requests.card_requested) as asked:
         click = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, QPoint(5, 5), line.mapToGlobal(QPoint(5, 5)))
         QApplication.sendEvent(line, click)
     assert asked.args[0].term == "KV cache"

@@ -42,7 +42,7 @@ def choose(dialog, name):
 
 
 def wanted_by(qtbot, dialog) -> TraceRequest:
-    with qtbot.waitSignal(dialog.wanted) as asked:
+    with qtbot.waitSignal(dialog.trace_requested) as asked:
         qtbot.keyClick(dialog, Qt.Key.Key_Return)
     return asked.args[0]
 

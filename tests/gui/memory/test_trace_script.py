@@ -62,7 +62,7 @@ def enter(qtbot, field, text) -> None:
 
 
 def asked_by(qtbot, dialog) -> TraceRequest:
-    with qtbot.waitSignal(dialog.wanted) as asked:
+    with qtbot.waitSignal(dialog.trace_requested) as asked:
         qtbot.keyClick(dialog, Qt.Key.Key_Return)
     return asked.args[0]
 

@@ -401,17 +401,17 @@ def test_a_record_chosen_before_the_table_is_shown_scrolls_it_only_if_asked_to(q
 
 def test_a_filter_may_ask_for_columns_for_a_while(table):
     own = table.layout_now()
-    table.show_asked_columns(("id",))
+    table.show_searched_columns(("id",))
     assert [column.key for column in table.visible_columns] == ["name", "grams", "id", "colour"]
     assert table.layout_now() == own
     table.show_column("id", shown=True)  # the user wants it, too
-    table.show_asked_columns(())
+    table.show_searched_columns(())
     assert "id" in table.layout_now().shown
     table.restore_default_layout()
-    table.show_asked_columns(("id", "grams"))
+    table.show_searched_columns(("id", "grams"))
     table.restore_default_layout()
     assert "id" in [column.key for column in table.visible_columns]
-    table.show_asked_columns(())
+    table.show_searched_columns(())
     assert table.layout_now().shown == own.shown
 
 

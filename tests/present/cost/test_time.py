@@ -109,7 +109,7 @@ def test_the_longest_part_stands_first_and_says_what_is_hidden():
     assert [seen(row.share_text) for row in rows] == ["81 %", "19 %", "0 %"]
     assert rows[2].text == "hidden"
     assert seen(rows[2].overlapped) == "500 ms overlapped"
-    assert rows[0].numbers_put_in == "100 / 50"
+    assert rows[0].substituted == "100 / 50"
     assert [symbol.value for symbol in rows[0].symbols] == ["100", "50"]
 
 

@@ -23,7 +23,7 @@ CLOSE = 5e-4
 
 
 def put_in(row):
-    plain = row.numbers_put_in.replace("×", "*").replace("−", "-").replace("²", "**2").replace(",", "")
+    plain = row.substituted.replace("×", "*").replace("−", "-").replace("²", "**2").replace(",", "")
     return eval(plain, {"__builtins__": {}})
 
 
@@ -90,9 +90,9 @@ def test_a_term_has_formula_numbers_symbols_and_parts():
         "75 %",
         "counted exactly",
     )
-    assert (row.formula, row.numbers_put_in, row.source) == ("2 × P", "2 × 8", "counted")
+    assert (row.formula, row.substituted, row.source) == ("2 × P", "2 × 8", "counted")
     assert (row.symbols[0].name, row.symbols[0].value, row.symbols[0].origin) == ("P", "8", "model")
-    assert (row.parts[0].title, seen(row.parts[0].text), row.parts[0].numbers_put_in) == (
+    assert (row.parts[0].title, seen(row.parts[0].text), row.parts[0].substituted) == (
         "scales",
         "1.00 GiB",
         "8 / 64",

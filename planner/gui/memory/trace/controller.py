@@ -41,7 +41,7 @@ class TraceController(QObject):
         workspace.navigator.trace_again_requested.connect(tracer.trace_again)
         workspace.navigator.trace_cancel_requested.connect(tracer.cancel)
         workspace.navigator.estimate_check_requested.connect(self.check_estimate)
-        tracer.consent_wanted.connect(self.ask_consent)
+        tracer.consent_requested.connect(self.ask_consent)
 
     @Slot(object)
     def open_dialog(self, subject: object = None) -> None:
@@ -53,7 +53,7 @@ class TraceController(QObject):
 
             # Without a parent first, and so without a style: to style so many widgets takes as long as to create them.
             self.dialog = TraceDialog(self._workspace, self._theme, None, missing_packages_hint())
-            self.dialog.wanted.connect(self._trace)
+            self.dialog.trace_requested.connect(self._trace)
         if isinstance(subject, TraceRequest) or not self.dialog.is_unfinished:
             self.dialog.set_request(subject if isinstance(subject, TraceRequest) else None)
         if isinstance(subject, Path):
@@ -79,7 +79,7 @@ class TraceController(QObject):
     def edit(self) -> None:
         """Open the dialog to edit the request of the plan's module."""
         facts = self._workspace.plan.model.trace
-        self.open_dialog(None if facts is None else self._tracer.wanted or facts.request)
+        self.open_dialog(None if facts is None else self._tracer.requested or facts.request)
 
     @Slot()
     def check_estimate(self) -> None:
@@ -173,7 +173,7 @@ class TracedRunForm(QWidget):
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the trace request for the plan's module, or the changed request if a changed trace is pending."""
         if evaluation.traced is not None:
-            request = (self._tracer.wanted if self._tracer.is_change else None) or evaluation.traced.request
+            request = (self._tracer.requested if self._tracer.is_change else None) or evaluation.traced.request
             self.form.set_request(request)
             self._show_command(request.target)
 

@@ -148,9 +148,9 @@ def _require_function_path(text: str) -> None:
 
 
 class TraceDialog(InReadingOrder, QDialog):
-    """Non-modal dialog for the target, inputs and run settings; `wanted` carries the complete request."""
+    """Non-modal dialog for the target, inputs and run settings; `trace_requested` carries the complete request."""
 
-    wanted = Signal(object)
+    trace_requested = Signal(object)
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None, missing: str | None = None) -> None:
         super().__init__(parent)
@@ -241,7 +241,7 @@ class TraceDialog(InReadingOrder, QDialog):
             self._workspace.settings.add_recent_script(request.target)
         elif request.target.kind == "file":
             self._workspace.settings.add_recently_traced(Path(request.target.place))
-        self.wanted.emit(request)
+        self.trace_requested.emit(request)
 
     @Slot()
     def _copy_command(self) -> None:

@@ -47,9 +47,9 @@ _OUTDATED_NOTE: Final = "The figures below are for the previous settings."
 
 
 class TraceStatus(QWidget):
-    """Progress or failure of the latest trace; `edit_wanted` carries the request of a failed trace to edit."""
+    """Progress or failure of the latest trace; `edit_requested` carries the request of a failed trace to edit."""
 
-    edit_wanted = Signal(object)
+    edit_requested = Signal(object)
 
     def __init__(self, theme: Theme, tracer: Tracer) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class TraceStatus(QWidget):
     @Slot()
     def _request_edit(self) -> None:
         if self._tracer.failure is not None:
-            self.edit_wanted.emit(self._tracer.failure.request)
+            self.edit_requested.emit(self._tracer.failure.request)
 
 
 class _ProgressStrip(QFrame):

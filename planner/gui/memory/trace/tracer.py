@@ -83,12 +83,12 @@ class EstimateCheck:
 class Tracer(QObject):
     """Runs at most one trace at a time; a newer trace replaces an older trace.
 
-    `changed` is emitted when a trace starts, progresses, ends or fails. `consent_wanted` carries a request whose code
-    the user has not yet agreed to run; `agree` continues with it.
+    `changed` is emitted when a trace starts, progresses, ends or fails. `consent_requested` carries a request whose
+    code the user has not yet agreed to run; `agree` continues with it.
     """
 
     changed = Signal()
-    consent_wanted = Signal(object)
+    consent_requested = Signal(object)
     _progressed = Signal(object, object)
 
     def __init__(self, workspace: Workspace, tasks: TaskRunner, start: Start = start_in_child) -> None:
@@ -105,7 +105,7 @@ class Tracer(QObject):
         self.changed.connect(self._note_busy)
 
     @property
-    def wanted(self) -> TraceRequest | None:
+    def requested(self) -> TraceRequest | None:
         """Return the pending, running or failed request of a trace that is to replace the plan's model, or None."""
         for work in (self._pending, self.run):
             if work is not None and work.plan is None:
@@ -205,7 +205,7 @@ class Tracer(QObject):
         if digest is None or digest in self._workspace.settings.current.trusted_code:
             self._start_pending_run()
         else:
-            self.consent_wanted.emit(run.request)
+            self.consent_requested.emit(run.request)
 
     @Slot()
     def _start_pending_run(self) -> None:

@@ -41,7 +41,7 @@ PADDING: Final = 8
 """Pixels on each side of a cell's content."""
 _SLACK: Final = 4  # a header's font can be a shade wider than the table's
 _FRAME: Final = 4
-_GUEST_PLACE: Final = 2
+_SEARCHED_PLACE: Final = 2
 """Place of a column that a filter shows: after the name and the column that matters most, where it is in view."""
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _SELECT = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
@@ -128,8 +128,8 @@ class RecordTable(CellView):
         self.setAccessibleName(name)
         self.current_id: str | None = None
         self._chosen: frozenset[str] = frozenset()
-        self._asked_keys: tuple[str, ...] = ()
-        self._guests: frozenset[str] = frozenset()
+        self._searched_keys: tuple[str, ...] = ()
+        self._shown_for_search: frozenset[str] = frozenset()
         self._follows_current = True
         self.default_layout = initial_layout or default_layout(model.columns)
         self._pinned = PinnedColumn(self, model, theme, self._cells)
@@ -165,7 +165,7 @@ class RecordTable(CellView):
     def layout_now(self) -> TableLayout:
         """Return the layout that the user chose, without columns that a filter shows, and the sort order."""
         model, header = self.records(), self.horizontalHeader()
-        shown = tuple(column.key for column in self.visible_columns if column.key not in self._guests)
+        shown = tuple(column.key for column in self.visible_columns if column.key not in self._shown_for_search)
         widths = {key: header.sectionSize(model.column_of(key)) for key in shown}
         default_widths = {
             key: default_column_width(model.columns[model.column_of(key)], self.fontMetrics()) for key in shown
@@ -195,8 +195,8 @@ class RecordTable(CellView):
                     position, layout.widths.get(column.key, default_column_width(column, self.fontMetrics()))
                 )
                 header.setSectionHidden(position, position not in wanted)
-        self._guests = frozenset()
-        self._show_guests()
+        self._shown_for_search = frozenset()
+        self._show_searched()
         self._stretch_last_words()
         self.sort_by(layout.sort_key if layout.sort_key in known else None, layout.descending)
         self._pinned.place()
@@ -225,34 +225,34 @@ class RecordTable(CellView):
 
     def show_column(self, key: str, shown: bool) -> None:
         """Show or hide a column, as the user chose."""
-        self._guests -= {key}
+        self._shown_for_search -= {key}
         self.setColumnHidden(self.records().column_of(key), not shown)
         self._stretch_last_words()
         self.arranged.emit()
 
-    def show_asked_columns(self, keys: Sequence[str]) -> None:
-        """Show the columns `keys` as long as a filter asks for them; those that the user shows stay afterwards."""
-        if tuple(keys) == self._asked_keys:
+    def show_searched_columns(self, keys: Sequence[str]) -> None:
+        """Show the columns `keys` while a filter is on them; columns that the user shows stay afterwards."""
+        if tuple(keys) == self._searched_keys:
             return
-        new = [key for key in keys if key not in self._asked_keys]
-        self._asked_keys = tuple(keys)
-        self._show_guests()
+        new = [key for key in keys if key not in self._searched_keys]
+        self._searched_keys = tuple(keys)
+        self._show_searched()
         if new:
             self._bring_into_view(new[-1])
 
-    def _show_guests(self) -> None:
-        """Show hidden columns that a filter asks for, and hide those that it asks for no more."""
+    def _show_searched(self) -> None:
+        """Show hidden columns that a filter is on, and hide those that it no longer is on."""
         model, header = self.records(), self.horizontalHeader()
         with QSignalBlocker(header):
-            for key in self._guests.difference(self._asked_keys):
+            for key in self._shown_for_search.difference(self._searched_keys):
                 header.setSectionHidden(model.column_of(key), True)
-            self._guests &= frozenset(self._asked_keys)
-            for key in self._asked_keys:
+            self._shown_for_search &= frozenset(self._searched_keys)
+            for key in self._searched_keys:
                 position = model.column_of(key)
                 if header.isSectionHidden(position):
                     header.setSectionHidden(position, False)
-                    header.moveSection(header.visualIndex(position), _GUEST_PLACE)
-                    self._guests |= {key}
+                    header.moveSection(header.visualIndex(position), _SEARCHED_PLACE)
+                    self._shown_for_search |= {key}
         self.updateGeometries()
         header.viewport().update()
         self.viewport().update()
@@ -324,7 +324,7 @@ class RecordTable(CellView):
         model = self.records()
         has_numbers = any(value is not None for value in model.numbers(key).values())
         largest_first = has_numbers and not model.columns[model.column_of(key)].lower_is_better
-        self._guests -= {key}  # the user works with it: it stays
+        self._shown_for_search -= {key}  # the user works with it: it stays
         self.sort_by(key, not model.descending if key == model.sort_key else largest_first)
         self.scrollToTop()
 
