@@ -116,7 +116,7 @@ _AGENT: Final = "gpu-planner"
 
 
 class HttpClient:
-    """Sends requests with the same headers, which only the host that was asked gets, and within the same limits.
+    """Sends requests within the same limits and with the same headers, which only the requested host gets.
 
     Args:
         headers: Further headers, such as `Authorization`.

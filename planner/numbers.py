@@ -155,7 +155,7 @@ def number_text(number: float, kind: NumberKind) -> str:
 
 
 def _wanted(kind: NumberKind, least: float, most: float) -> str:
-    """Return the bounds of a field in words, or an example if they are open, or are bytes and nobody types those."""
+    """Return the bounds of a field in words, or an example if it has none or they are in bytes."""
     if least > -inf and most < inf and kind.factors[""] == 1 and kind is not BYTES:
         return f"from {number_text(least, kind)} to {number_text(most, kind)}"
     return f"such as {kind.example}"

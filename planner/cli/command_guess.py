@@ -93,7 +93,7 @@ class _Found(NamedTuple):
 
 
 def option_here(name: str) -> str:
-    """Return the option for what the option `name` of another program says, or "" if there is none."""
+    """Return the option that corresponds to the option `name` of another program, or "" if there is none."""
     option = _SWITCHES.get(name) or _OPTIONS.get(name, "")
     return "--weights" if option == _LOADED_AS else option
 

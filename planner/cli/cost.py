@@ -80,7 +80,7 @@ def run(argv: list[str], today: date | None = None) -> int:
 
 
 def _with_owned_cards(plan: Plan, *, owned: bool) -> Plan:
-    """Return the plan, with its cards owned already if that is asked for."""
+    """Return the plan, with its cards as owned already if `--own` is given."""
     return plan.evolve(cost=plan.cost.evolve(buy=plan.cost.buy.evolve(owned=True))) if owned else plan
 
 

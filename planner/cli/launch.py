@@ -70,7 +70,7 @@ def make_parser() -> Parser:
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[LaunchSettings, ...]:
-    """Return the settings of the plan, and of those that run beside it, each in its program and on the next port."""
+    """Return the settings of the plan and of the plans on the same cards, each for its program and the next port."""
     if arguments.program is None:
         raise PlannerError("no program is given", f"Name one: --for {'|'.join(LAUNCHERS)}")
     catalog = user_catalog()

@@ -298,7 +298,7 @@ def _logging_to_file() -> Iterator[str]:
 
 
 def _open_closed_streams() -> None:
-    """Discard what is printed to an output that the shell closed by `>&-`, for which Python has no stream."""
+    """Replace each output that the shell closed by `>&-`, for which Python has no stream, by one that discards."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # open until the process ends

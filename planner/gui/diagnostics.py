@@ -119,7 +119,7 @@ def _open_logs(folder: Path) -> tuple[bool, TextIO | None, logging.Handler]:
 
 
 class _LogFile(RotatingFileHandler):
-    """Log file that loses what a full disk does not take, without a traceback on stderr."""
+    """Log file that drops its lines while the disk is full, without a traceback on stderr."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Print a traceback unless the disk is the reason."""

@@ -68,7 +68,7 @@ class Documents(QObject):
 
     @Slot()
     def choose_neighbour(self) -> None:
-        """Ask for a plan whose model runs on the same cards, and leave it what it needs of them."""
+        """Ask for a plan whose model runs on the same cards, and reserve its memory on them."""
         name, _ = QFileDialog.getOpenFileName(
             self._window, "Plan whose model runs on the same GPUs", self._recent_folder_text(), PLAN_FILTER
         )
@@ -77,7 +77,7 @@ class Documents(QObject):
                 self.put_beside(load_plan(Path(name)))
 
     def put_beside(self, other: Plan) -> None:
-        """Leave the model of the plan `other` what it needs of the plan's cards, and say what that is.
+        """Reserve memory on the plan's cards for the model of the plan `other`, and report how much.
 
         Raises:
             PlannerError: If the plan has no card of one kind, or one of the plans cannot be evaluated.
@@ -450,7 +450,7 @@ def _read_if_there(path: Path) -> Plan | None:
 
 
 def _ignore_error(_error: BaseException) -> None:
-    """Say nothing yet: opening or saving the file reports what is wrong with it."""
+    """Ignore the error: opening or saving the file reports it."""
 
 
 def _read_content(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":

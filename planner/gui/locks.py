@@ -32,7 +32,7 @@ else:
 
 
 class FileLock:
-    """Lock that at most one window holds; its file says nothing, since a process id may be of another machine."""
+    """Lock that at most one window holds; its file is empty, since a process id may belong to another machine."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

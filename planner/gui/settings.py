@@ -139,7 +139,7 @@ class SettingsStore(QObject):
             self._written = ours
 
     def _read(self) -> dict[str, Any]:
-        """Return the fields in the file, also those of a newer version; what is no such file is set aside."""
+        """Return the fields in the file, also those of a newer version; an unreadable file is set aside."""
         try:
             data = read_stored(self._path, "settings file", _MOST_BYTES)
             stored = {} if data is None else parse_json(data)

@@ -49,7 +49,7 @@ class Tab(QWidget):
         return (self,)
 
     def prepare(self) -> Iterator[object]:
-        """Create in short steps what is otherwise created when it is first needed; nothing by default."""
+        """Create in short steps the parts that are otherwise created on first use; none by default."""
         yield from ()
 
     def copy_result(self) -> str:

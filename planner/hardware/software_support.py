@@ -126,7 +126,7 @@ def _feature_support(gpu: Gpu, feature: Feature, fact: SoftwareFact | None) -> F
 
 
 def _applies_to(gpu: Gpu, feature: Feature) -> bool:
-    """Return whether `feature` can be asked of a card of this vendor, such as ROCm of AMD cards only."""
+    """Return whether `feature` applies to cards of this vendor, as ROCm does to AMD cards only."""
     if feature in _ONLY_NVIDIA:
         return gpu.vendor == "NVIDIA"
     return gpu.vendor == "AMD" if feature == "rocm" else True

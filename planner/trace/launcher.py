@@ -82,7 +82,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def parse_command(words: Sequence[str]) -> Target:
-    """Return the target that a command line runs; what is before the script is kept as its launcher.
+    """Return the target that a command line runs; the words before the script are its launcher.
 
     Raises:
         SpecError: If the command line names no script.

@@ -109,7 +109,7 @@ class Target(Spec):
 
     @property
     def is_script(self) -> bool:
-        """Return whether the target is run as a whole, and decides itself what it builds and trains."""
+        """Return whether the target is a script, run as a whole, which decides itself what it builds and trains."""
         return self.kind in ("script", "program")
 
     @property

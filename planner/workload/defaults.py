@@ -88,7 +88,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
 
 
 def _default_loss(workload: Training) -> Loss:
-    """Return the loss that the program uses unless asked otherwise.
+    """Return the program's default loss.
 
     **Source**: TRL 1.16 computes log-probabilities in tiles (trainer/utils.py add_fused_lm_head), with Liger's kernels
     for the layers alone; Unsloth fuses them with the head. It has no PPO: that of verl and OpenRLHF is from all logits.

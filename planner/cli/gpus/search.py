@@ -223,7 +223,7 @@ def family_text(name: str, family: Iterable[Gpu | System], catalog: Catalog) -> 
 
 
 def plan_of_fits(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
-    """Return the plan that `--fits` names, changed by the workload options beside it.
+    """Return the plan that `--fits` names, changed by the workload options given with it.
 
     Raises:
         PlannerError: If there is no such plan or model, or an option is not allowed; the error names the option.

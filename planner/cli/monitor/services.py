@@ -131,7 +131,7 @@ class Services:
 
     @staticmethod
     def goes_on_without_cards(arguments: argparse.Namespace) -> bool:
-        """Return whether a machine without cards is no error: what is wrong with it is exposed, too."""
+        """Return whether a machine without cards is no error, because its fault is exposed like a reading."""
         return arguments.serve is not None or arguments.textfile is not None
 
     def __enter__(self) -> Self:

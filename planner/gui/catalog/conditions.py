@@ -118,7 +118,7 @@ class EmptyResult(QWidget):
         self._about.setVisible(bool(about_text))
 
     def ask_to_wait(self, text: str) -> None:
-        """Say what is being read, without which no record can match yet."""
+        """Show what is still loading, without which no record can match."""
         self._words.setText(text)
         self._about.hide()
         self._button.hide()

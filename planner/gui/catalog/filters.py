@@ -300,7 +300,7 @@ def _facet_conditions(current: RecordFilter, facet: str) -> list[FilterCondition
 
 
 def _value_title(kind: RecordKind, facet: str, value: str | None) -> str:
-    """Return a facet value's name as it stands without its facet; an unknown value is named with its facet."""
+    """Return a facet value's name for use without its facet's; an unknown value is named with its facet."""
     words = kind.facet_value_text(facet, value)
     return f"{kind.facets[facet].title} {words}" if value is None else words
 

@@ -222,7 +222,7 @@ class CostTab(QuestionTab):
         self.comparison.show_scenarios(mine, ComparedPlan(pinned.time, other.estimate), subject, answer)
 
     def _show_advice(self, evaluation: Evaluation) -> None:
-        """Show what would make a plan fit that does not, instead of what it would cost."""
+        """Show changes that make a plan fit instead of the cost of one that does not."""
         blocked = self.cost.blocked
         helps = blocked is not None and blocked.code == "does-not-fit"
         self.advice.setVisible(helps)

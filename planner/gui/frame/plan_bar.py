@@ -112,7 +112,7 @@ class PartButton(QToolButton):
         return self.sizeHint().width() - self.minimumSizeHint().width()
 
     def sizeHint(self) -> QSize:
-        """Return the size that fits the text without what is left out."""
+        """Return the size that fits the shortened text."""
         width = self.fontMetrics().horizontalAdvance(self._fitting_text)
         return QSize(self._width_without_text_pixels() + width + 1, super().sizeHint().height())
 

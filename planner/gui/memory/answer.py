@@ -66,12 +66,12 @@ class AnswerPanel(QWidget):
 
     @property
     def suggestions(self) -> str:
-        """Return on what a plan without a card could run."""
+        """Return the cards on which a plan without a card could run."""
         return self._suggestions.text()
 
     @property
     def assumed(self) -> str:
-        """Return what the plan leaves open and the answer assumes; empty if that is nothing."""
+        """Return the assumptions about what the plan leaves open; empty without any."""
         return "" if self._assumption.isHidden() else self._assumed.text()
 
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
@@ -92,7 +92,7 @@ class AnswerPanel(QWidget):
         self._mark.show_icon(verdict_icon(verdict if view.supported else "does-not-fit"))
 
     def set_suggestions(self, text: str) -> None:
-        """Show on what a plan without a card could run, if `text` is not empty."""
+        """Show the cards on which a plan without a card could run, if `text` is not empty."""
         self._suggestions.setText(fmt.unbroken(text))
         self._suggestions.setVisible(bool(text))
 

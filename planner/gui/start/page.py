@@ -165,7 +165,7 @@ _NAME_LENGTH: Final = 32
 
 
 class StartPage(Tab):
-    """Page with four doors and the questions behind them; beside them recent plans, recipes and the demo.
+    """Page with four doors and the questions behind each, and with recent plans, recipes and the demo.
 
     A plan that is opened meanwhile leaves the page; a model that is opened becomes the answer to its question.
     """
@@ -243,7 +243,7 @@ class StartPage(Tab):
 
     @Slot()
     def show_result(self) -> None:
-        """Plan what was asked for, and show the tab that answers it."""
+        """Make the plan that the answers describe, and show the tab with its result."""
         door, navigator = self.doors.key, self.workspace.navigator
         if door == "watch":
             navigator.tab_requested.emit("monitor")
@@ -336,7 +336,7 @@ class StartPage(Tab):
 
     @contextmanager
     def _leaving(self) -> Iterator[None]:
-        """Change the plan without leaving for the last tab: this page says itself what is shown next."""
+        """Change the plan without switching to the last tab: this page chooses the tab that is shown next."""
         self._is_leaving = True
         try:
             yield

@@ -34,7 +34,7 @@ def can_correct(evaluation: Evaluation, reading: LogReading) -> bool:
 
 
 def is_of_program(evaluation: Evaluation, reading: LogReading) -> bool:
-    """Return whether `reading` is from the plan's program, as far as it says."""
+    """Return whether `reading` is from the plan's program, or names none."""
     return reading.engine in (None, SOFTWARE[evaluation.workload.profile or DEFAULT].log_format)
 
 

@@ -173,7 +173,7 @@ def _totals_row(answer: Decision, discount_rate: float) -> SideRow:
 
 
 def _machine_hour_rows(estimate: CostEstimate, *, is_owned: bool) -> tuple[SideRow, ...]:
-    """Return what an hour of all cards together costs; of cards bought for a single run, it says nothing."""
+    """Return what an hour of all cards together costs; no row for cards bought for a single run."""
     rent, own, machines = estimate.result.rent, estimate.result.own, estimate.result.machines
     is_single_run = estimate.demand.periods_per_year is None
     if own is None or machines is None or machines.cards == 1 or (is_single_run and not is_owned):

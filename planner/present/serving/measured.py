@@ -24,7 +24,7 @@ def comparison_verdict(found: MeasuredComparison) -> str:
 
 
 def _reasons(found: MeasuredComparison) -> list[str]:
-    """Return what the run says of itself that the simulation does not have."""
+    """Return features of the measured run that the simulation lacks."""
     run, simulation, reasons = found.run, found.simulation, []
     if run.failed_requests:
         reasons.append(f"{fmt.plural(run.failed_requests, 'request')} failed and are not in the measured latencies.")

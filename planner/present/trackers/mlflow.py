@@ -183,7 +183,7 @@ def _prefix(owner: str) -> str:
 
 
 def _import_mlflow(place: Path) -> ModuleType:
-    """Return mlflow, which then tells nobody that it is used.
+    """Import mlflow with its telemetry off.
 
     Raises:
         RecordingError: If it is not installed, or without the library of its database.

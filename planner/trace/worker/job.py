@@ -261,7 +261,7 @@ def _pretended_card(request: TraceRequest, ledger: AllocationLedger, watcher: Ru
 
 
 def _capability(request: TraceRequest) -> tuple[int, int] | None:
-    """Return the compute capability that was asked for."""
+    """Return the compute capability of the requested card."""
     major, _, minor = (request.compute_capability or "").partition(".")
     return (int(major), int(minor)) if major else None
 

@@ -90,7 +90,7 @@ class Questions(QWidget):
                     yield self._inputs[field.name]
 
     def focus_field(self, name: str) -> None:
-        """Give the keyboard to the input for the field `name`, in its opened section, if it is asked here."""
+        """Focus the input for the field `name`, and open its section, if this form has the field."""
         part = next((part for part in self._parts if name in part.lines and name in self._inputs), None)
         if part is None:
             return

@@ -236,7 +236,7 @@ class _PickerBox(ChoiceBox):
         self.opened.emit("")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open the list with Return, Down, or the first letter of what is looked for."""
+        """Open the list with Return, Down, or the first letter of the search."""
         typed = event.text() if event.text().isprintable() else ""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Down) or typed.strip():
             self.opened.emit(typed)

@@ -78,7 +78,7 @@ def _cpu_dispatch(dispatch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _on_the_cpu(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return a factory that makes its tensors on the CPU: PyTorch looks for a card before a mode is asked."""
+    """Return a factory that makes its tensors on the CPU: PyTorch looks for a card before it calls a mode."""
     return lambda *args, **kwargs: make(*args, **kwargs | {"device": _CPU})
 
 

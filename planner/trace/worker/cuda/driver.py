@@ -192,7 +192,7 @@ class _GeneratorClass(type(torch.Generator)):  # type: ignore[misc]  # the class
 
 
 class _Generator(torch._C.Generator, metaclass=_GeneratorClass):
-    """A generator of random numbers that says which device it was made for; it runs on the CPU."""
+    """Generator of random numbers that reports the device it was made for, but runs on the CPU."""
 
     def __new__(cls, device: Any = "cpu") -> Self:
         made = super().__new__(cls, "cpu")  # type: ignore[call-arg]  # the stubs have only __init__
@@ -469,7 +469,7 @@ _RUNTIME: Final = dict.fromkeys(
 
 
 def _pool_bytes(allocations: Allocations, begin: int, end: int) -> int:
-    """Return the most bytes that what was made between two events had at once until the second."""
+    """Return the peak bytes of the tensors made between two events, up to the second event."""
     changes = []
     for size, made, freed in zip(allocations.bytes, allocations.made, allocations.freed, strict=True):
         if begin <= made < end:

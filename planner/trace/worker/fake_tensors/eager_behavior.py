@@ -152,7 +152,7 @@ def _general_eigenvalues(matrix: torch.Tensor) -> torch.Tensor:
 
 
 def _tensor_split(tensor: torch.Tensor, places: torch.Tensor, dim: int = 0) -> Sequence[torch.Tensor]:
-    """Return the parts of a tensor, of which another one says where they begin, or how many there are.
+    """Return the parts of a tensor; another tensor holds their starts or their number.
 
     **Source**: `tensor_split` in aten/src/ATen/native/TensorShape.cpp, which reads that tensor's memory.
     """
