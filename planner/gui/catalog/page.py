@@ -171,8 +171,7 @@ class Page(QWidget):
         priced = [(usd, name, row) for name, usd, row in prices if usd is not None]
         _, name, row = min(priced, key=itemgetter(0, 1), default=(None, "", None))
         cheapest = f"{name}, {self.price_phrase(row)}" if priced else ""
-        model = self.workspace.plan.model.id.rpartition("/")[2]
-        fits = fitting_sentence(model, len(surely), len(tightly), f"{listed}{self.each_text()}", cheapest)
+        fits = fitting_sentence(len(surely), len(tightly), f"{listed}{self.each_text()}", cheapest)
         return f"{fits} {describe_kinds(self._filter.query.text)}".rstrip()
 
     def each_text(self) -> str:

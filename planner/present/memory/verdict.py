@@ -117,18 +117,18 @@ def exclusion_text(reason: str) -> str:
     return _LEFT_OUT.get(reason, reason)
 
 
-def fitting_sentence(model: str, fitting: int, tight: int, total: str, cheapest: str = "") -> str:
-    """Return on how many of `total` (such as `43 systems`) the plan for `model` fits, and the cheapest if known.
+def fitting_sentence(fitting: int, tight: int, total: str, cheapest: str = "") -> str:
+    """Return on how many of `total` (such as `43 systems`) the plan fits, and the cheapest if known.
 
     `tight` is the number of others on which it fits only tightly.
     """
     if not fitting and not tight:
-        return f"{model} does not fit on any of {total}."
+        return f"Does not fit on any of {total}."
     which = f" Cheapest: {cheapest}." if cheapest else ""
     if not fitting:
-        return f"{model} fits only tightly, on {tight} of {total}.{which}"
+        return f"Fits only tightly, on {tight} of {total}.{which}"
     tightly = f", tightly on {tight} more" if tight else ""
-    return f"{model} fits on {fitting} of {total}{tightly}.{which}"
+    return f"Fits on {fitting} of {total}{tightly}.{which}"
 
 
 def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:

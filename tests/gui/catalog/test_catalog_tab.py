@@ -49,7 +49,7 @@ def box(tab, words):
 
 
 def test_the_answer_and_every_card_follow_the_plan(tab, workspace):
-    assert "fits on" in tab._answer.text()
+    assert "Fits on" in tab._answer.text()
     before = {row.id: row.verdict for row in tab.gpus.model.records}
     assert set(before.values()) >= {"fits", "does-not-fit"}
     workspace.answer("batch", {"workload.batch": 64})
@@ -322,7 +322,7 @@ def test_the_primary_action_uses_the_chosen_card(tab, workspace):
 
 def test_where_nothing_fits_the_answer_says_so(tab, workspace):
     workspace.answer("batch", {"workload.batch": 1_000_000})
-    assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 388 accelerators."
+    assert tab._answer.text() == "Does not fit on any of 388 accelerators."
     workspace.apply("count", count=2)
     assert "2 of each" in tab._answer.text()
 
@@ -466,6 +466,13 @@ def test_finding_cards_selects_the_plans_card_or_else_the_first_that_fits(tab, w
     assert tab.gpus.table.current_record is tab.gpus.model.records[0]
 
 
+def test_whole_computers_are_not_the_cheapest_of_several_cards(tab):
+    computer = next(row for row in tab.gpus.model.all_records if row.gpu.is_whole_computer)
+    assert tab.gpus.can_be_combined(computer)
+    tab.workspace.apply("count", count=2)
+    assert not tab.gpus.can_be_combined(computer)
+
+
 def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):
     qtbot.waitUntil(lambda: are_priced(tab))
     assert " more. Cheapest: " in tab._answer.text()
@@ -476,7 +483,7 @@ def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):
     tight = [row for row in listed if row.verdict == "tight"]
     cheapest = min(fitting, key=lambda row: row.buying.value)
     tightly = f", tightly on {len(tight)} more" if tight else ""
-    said = f"fits on {len(fitting)} of {len(listed)} matching accelerators{tightly}. Cheapest: "
+    said = f"Fits on {len(fitting)} of {len(listed)} matching accelerators{tightly}. Cheapest: "
     assert said + cheapest.gpu.name in tab._answer.text()
     assert any(text.startswith("L40S is selected, but your filters hide it") for text in texts(tab.gpus.detail))
     assert not tab.gpus.detail.is_describing

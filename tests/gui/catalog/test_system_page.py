@@ -55,10 +55,10 @@ def test_the_sentence_is_about_what_is_shown(tab, workspace):
     fits = sum(verdict == "fits" for verdict in verdicts(tab).values())
     tight = sum(verdict == "tight" for verdict in verdicts(tab).values())
     tightly = f", tightly on {tight} more" if tight else ""
-    assert tab._answer.text().startswith(f"Llama-3.1-8B fits on {fits} of 54 systems{tightly}. Chea")
+    assert tab._answer.text().startswith(f"Fits on {fits} of 54 systems{tightly}. Chea")
     workspace.answer("batch", {"workload.batch": 100_000})
     tab.refresh(workspace.evaluation)
-    assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 54 systems."
+    assert tab._answer.text() == "Does not fit on any of 54 systems."
     tab.bar.pages.button(0).click()
     assert "388 accelerators" in tab._answer.text()
 
