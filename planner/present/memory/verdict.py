@@ -147,7 +147,7 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
     kinds = {share.gpu for share in memory.per_gpu}
     title = verdict_title(memory.verdict, memory.fit_probability)
     where = f"{title} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
-    which = f"the card with the {scarcity_phrase(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
+    which = "the fullest card " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     margin = _margin_phrase(memory)
     needs = f"{_needs_phrase(memory)} of {_capacity_phrase(memory)}{'; ' if ' reserves ' in margin else ', '}{margin}"
     tight = _sure_text(memory) if memory.verdict == "tight" else ""
@@ -176,7 +176,7 @@ def gauge_facts(memory: MemoryResult, card: str | None, count: int = 1) -> tuple
         return ()
     kinds = {share.gpu for share in memory.per_gpu}
     where = card if len(kinds) > 1 else fmt.count_of(count, card)
-    which = f"the card with the {scarcity_phrase(memory)} of {where}" if len(memory.per_gpu) > 1 else where
+    which = f"the fullest of {where}" if len(memory.per_gpu) > 1 else where
     other = memory.other_processes_bytes
     facts = (
         f"on each of {where}" if count > 1 and len(memory.per_gpu) <= 1 else f"on {which}",
@@ -188,7 +188,7 @@ def gauge_facts(memory: MemoryResult, card: str | None, count: int = 1) -> tuple
 
 
 def scarcity_phrase(memory: MemoryResult) -> str:
-    """Return what marks the card with the least headroom: `least free memory` or `largest shortfall`."""
+    """Return what marks the fullest card in a table: `least free memory` or `largest shortfall`."""
     return "largest shortfall" if (memory.free_bytes or 0) < 0 else "least free memory"
 
 

@@ -30,7 +30,7 @@ def test_unequal_cards_have_a_row_each(unequal):
         one.total_bytes for one in unequal.workspace.evaluation.memory.per_gpu
     ]
     (fullest,) = (row for row in rows if row.scarcity == "least free memory")
-    assert "n the card with the least free memory of " in unequal.answer.facts
+    assert "n the fullest of " in unequal.answer.facts
     assert fullest.share.total_bytes == unequal.workspace.evaluation.memory.total_bytes
     table = unequal.devices.table
     texts = [table.records().texts(number) for number in range(len(rows))]
