@@ -258,6 +258,17 @@ class Alignment(Spec):
         return self.reference in ("kept", "adapter-off")
 
     @property
+    def scoring_passes(self) -> int:
+        """Return how many models read all sequences of a step without gradients.
+
+        **Source**: TRL 1.10 grpo_trainer.py: the policy itself scores what an engine generated (importance sampling),
+        and nothing of what it generated itself for the step that follows.
+        """
+        policy = self.generates and (self.engine != "none" or self.method == "ppo")
+        reward = self.generates and self.reward == "model"
+        return sum((policy, self.scores_reference, reward, self.method == "ppo"))
+
+    @property
     def further_cards(self) -> int:
         """Return the number of cards besides those that train."""
         return self.engine_cards if self.generates and self.engine == "other-cards" else 0
