@@ -221,7 +221,7 @@ class Alignment(Spec):
             placeholder="the micro-batch size",
             stops=doubling(1, 256),
             brief="{} scored at once",
-            shown_when=_generates,
+            shown_when=lambda context: _generates(context) and bool(context.workload.alignment.scoring_passes),
         ),
     ] = None
 
@@ -243,7 +243,7 @@ class Alignment(Spec):
             "engine": self.generates,
             "engine_memory": self.shares_card,
             "engine_cards": self.generates and self.engine == "other-cards",
-            "score_batch": self.generates,
+            "score_batch": self.generates and self.scoring_passes > 0,
         }
         return frozenset(name for name, has_effect in used.items() if not has_effect)
 

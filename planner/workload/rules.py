@@ -278,7 +278,7 @@ def _unknown_targets(targets: str | tuple[str, ...], model: Architecture) -> lis
     return [] if isinstance(targets, str) else sorted(set(targets) - set(model.adaptable_names))
 
 
-_OBJECTIVE_FIELDS: Final = ("alignment.method", "alignment.engine", "alignment.reward")
+_OBJECTIVE_FIELDS: Final = ("alignment.method", "alignment.engine", "alignment.reward", "alignment.reference")
 _USED_BY: Final[Mapping[str, str]] = {
     "completion_length": "",
     "group": "GRPO alone compares a group of completions",
@@ -288,13 +288,15 @@ _USED_BY: Final[Mapping[str, str]] = {
     "value": "only PPO has a value model",
     "engine_memory": "it is of vLLM on the GPUs that train (--rollout same-cards)",
     "engine_cards": "they are of vLLM on other GPUs (--rollout other-cards)",
-    "score_batch": "only PPO and GRPO score completions",
+    "score_batch": "no model scores completions (DPO, or a trainer that generates, without reference and reward model)",
 }
 """Settings of an objective, and what uses them besides one."""
 
 
-def _objective(method: str, engine: str, reward: str) -> Alignment:
-    return Alignment.model_validate({"method": method, "engine": engine, "reward": reward})
+def _objective(*values: str | None) -> Alignment:
+    """Return an objective with the values of `_OBJECTIVE_FIELDS`, by which a setting is used or not."""
+    names = (name.partition(".")[2] for name in _OBJECTIVE_FIELDS)
+    return Alignment.model_validate(dict(zip(names, values, strict=True)))
 
 
 _GROUP_FIELDS: Final = (

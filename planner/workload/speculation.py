@@ -57,10 +57,7 @@ one is that of DeepSeek-V3.
 **Formula**: sources give the tokens that a check of three yields, 1 + α + α² + α³; `benchmarks/engine_extras.py` lists
 them beside what these shares yield.
 """
-_USUAL: Final = DRAFTS["model"].acceptance
-_SHARES: Final = "; ".join(
-    (f"{_USUAL}", *(f"{name} {kind.acceptance}" for name, kind in DRAFTS.items() if name != "model"))
-)
+_SHARES: Final = "; ".join(f"{name} {kind.acceptance}" for name, kind in DRAFTS.items())
 
 
 def has_drafts(context: FieldContext) -> bool:
@@ -86,6 +83,7 @@ class Speculation(Spec):
             default="none; model if --draft-model is given",
             explanation="A draft guesses tokens that the model checks in one pass: faster for few requests at a time.",
             choices={name: kind.title for name, kind in DRAFTS.items()},
+            placeholder="none",
             brief="{}",
         ),
     ] = None
@@ -120,6 +118,7 @@ class Speculation(Spec):
         Field(ge=0, le=1, title="Acceptance", description="share of the drafted tokens that the model accepts, 0 to 1"),
         Presentation(
             "--acceptance",
+            metavar="SHARE",
             default=_SHARES,
             explanation="It depends on the task: servers print it. Unset, it is the median of what was published. "
             + " ".join(f"{kind.title}, {kind.acceptance}: {kind.source}." for kind in DRAFTS.values()),
