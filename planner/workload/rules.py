@@ -644,6 +644,13 @@ USED_RULES: Final = RuleSet(
         for name, usual in (("rank", SERVED_RANK), ("targets", "all-linear"))
     ),
     WorkloadRule(
+        ("engine.n_cpu_moe", "engine.cpu_moe_layers", "model"),
+        lambda first, layers, model: not (first or layers) or model is None or bool(model.expert_layers),
+        "the model has no routed experts that could be in RAM",
+        hint="Leave it out, or put whole layers into RAM with --gpu-layers.",
+        remedies=({"engine.n_cpu_moe": None, "engine.cpu_moe_layers": ()},),
+    ),
+    WorkloadRule(
         ("adapters.targets", "model"),
         lambda targets, model: model is None or not _unknown_targets(targets, model),
         lambda targets, model: f"no layer of the model is named {_unknown_targets(targets, model)[0]!r}",

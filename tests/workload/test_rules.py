@@ -27,6 +27,7 @@ from planner.workload.rules import (
 from planner.workload.workload import Inference, Training
 
 LLAMA = "meta-llama/Llama-3.2-1B"
+MIXTURE = "openai/gpt-oss-20b"
 
 # For each rule: a workload that is allowed, an answer with which the rule does not hold, the number of cards.
 BROKEN = [
@@ -53,6 +54,7 @@ BROKEN = [
     ),
     ({"task": "inference", "profile": "sglang", "adapters": {"slots": 2, "rank": 700}}, {"profile": "vllm"}, 1),
     ({"task": "inference", "profile": "vllm", "adapters": {"slots": 2, "targets": ["qkv"]}}, {"batch": 2}, 1),
+    ({"task": "inference", "profile": "llama.cpp", "engine": {"n_cpu_moe": 2}}, {"batch": 2}, 1),
     (
         {"task": "inference", "profile": "vllm", "speculation": {"method": "eagle3", "model": "head"}},
         {"speculation.method": "ngram"},
@@ -194,10 +196,12 @@ def architecture(catalog):
 
 
 @pytest.mark.parametrize(("before", "answer", "count"), BROKEN, ids=[str(answer) for _, answer, _ in BROKEN])
-def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, count):
+def test_a_rule_is_refused_and_obeyed(catalog, before, answer, count):
+    model = MIXTURE if "cpu_moe_layers" in before.get("engine", {}) else LLAMA
+    architecture = catalog.models.model(model)
     broken = broken_rules(before, answer, count, architecture)
     assert broken
-    plan = Plan(model=ModelChoice(id=LLAMA), workload=made(before), gpu="h100-sxm5-80gb", count=count)
+    plan = Plan(model=ModelChoice(id=model), workload=made(before), gpu="h100-sxm5-80gb", count=count)
     if not all(rule in RULES_OF_THE_SHELLS for rule in broken):
         with pytest.raises((ValidationError, SpecError)) as refused:
             evaluate(plan.evolve(workload=made(changed(before, answer)), count=answer.get("count", count)), catalog)
