@@ -7,7 +7,7 @@ forms offer only values that satisfy them.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf, lcm, prod
+from math import gcd, inf, lcm, prod
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -318,6 +318,14 @@ def _steps_of_whole_groups(group: int, micro_batch: int, _accumulation: int, ten
     """Return the fewest accumulation steps with which whole groups of completions make a step."""
     together = _step_sequences(micro_batch, 1, tensor, count)
     return lcm(group, together) // together
+
+
+def micro_batch_of_whole_groups(workload: "Training", count: int) -> int:
+    """Return the micro-batch whose multiples make whole groups of completions (GRPO) without further accumulation."""
+    if workload.alignment.method != "grpo":
+        return 1
+    group = workload.alignment.group
+    return group // gcd(group, _step_sequences(1, workload.gradient_accumulation, workload.parallel.tensor, count))
 
 
 def in_whole_groups(workload: "Training", count: int) -> "Training":
