@@ -6,6 +6,10 @@ Prints each published figure of `tests/truth/alignment.csv` that the estimate co
 from stated shapes alone, whole runs, and whole runs whose lengths or formats the source does not state, for which the
 largest are assumed. Then the median and the worst error of each group and of all, and the median with each source left
 out in turn: no constant is fitted to these rows. `--left-out` lists what was found and is not compared, and why.
+
+At last how many whole runs lie in the interval that is stated for them, and in one that is found without their source:
+between the smallest and the largest share of the estimate that the other sources measured. `ALIGNED_SPREAD` is the
+interval of all sources.
 """
 
 import argparse
@@ -39,6 +43,8 @@ class Compared(NamedTuple):
     row: dict[str, str]
     measured: float
     predicted: float
+    low: float = 0.0
+    high: float = 0.0
 
     @property
     def error(self) -> float:
@@ -72,6 +78,7 @@ def main() -> int:
     print(f"\nall: {summary(compared)}")
     for source in dict.fromkeys(one.row["source"] for one in compared):
         print(f"  without {source}: {summary([one for one in compared if one.row['source'] != source])}")
+    print_intervals([one for one in compared if one.row["group"] != "part"])
     excluded = [row for row in table if row["excluded"]]
     print(f"\n{len(compared)} compared, {len(excluded)} found and not compared")
     for row in excluded if arguments.left_out else ():
@@ -80,17 +87,41 @@ def main() -> int:
     return 0
 
 
+def print_intervals(runs: list[Compared]) -> None:
+    """Print how many whole runs lie in their stated interval, and in that of the other sources."""
+    within = sum(one.low <= one.measured <= one.high for one in runs)
+    print(f"\nwhole runs: {summary(runs)}")
+    print(f"{within} in the stated interval of nine in ten")
+    sources = sorted({one.row["source"] for one in runs})
+    found = 0
+    for source in sources:
+        shares = [one.measured / one.predicted for one in runs if one.row["source"] != source]
+        own = [one.measured / one.predicted for one in runs if one.row["source"] == source]
+        found += sum(min(shares) <= share <= max(shares) for share in own)
+    every = [one.measured / one.predicted for one in runs]
+    print(f"{found} in that of the other sources; of all {min(every):.2f} to {max(every):.2f} of the estimate")
+
+
 def compare(row: dict[str, str], catalog: Catalog) -> Compared:
     """Return the comparison of one row."""
     gpu = catalog.hardware.gpu(row["gpu"]) if row["gpu"] else None
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
     architecture = catalog.models.model(row["model"])
     workload, count = Training.model_validate(json.loads(row["settings"])), int(row["count"] or 1)
+    measured, unit = float(row["measured"]), UNITS[row["unit"]]
     if row["group"] == "part":
-        size = part_bytes(row["figure"], architecture, workload)
-    else:
-        size = figure_bytes(row["figure"], estimate_memory(architecture, workload, gpu, usable, count))
-    return Compared(row, float(row["measured"]), size / UNITS[row["unit"]])
+        return Compared(row, measured, part_bytes(row["figure"], architecture, workload) / unit)
+    memory = estimate_memory(architecture, workload, gpu, usable, count)
+    size = figure_bytes(row["figure"], memory) - less_kept_bytes(row, memory)
+    ends = (size + end - memory.total_bytes for end in (memory.low_bytes, memory.high_bytes))
+    return Compared(row, measured, size / unit, *(end / unit for end in ends))
+
+
+def less_kept_bytes(row: dict[str, str], memory: MemoryResult) -> int:
+    """Return the bytes that a run kept less of what is not quantized, if its source says in how many bytes each."""
+    weights = memory.term("weights")
+    kept = weights.parts[-1].bytes if weights and row["rest_bytes"] else 0
+    return kept * (FP32 - int(row["rest_bytes"] or FP32)) // FP32
 
 
 def figure_bytes(figure: str, memory: MemoryResult) -> int:

@@ -295,7 +295,7 @@ def _without_loss(row: Row, architecture: Architecture, workload: Training) -> P
     returns_cache = row.family == "sdpa" and architecture.model_type in ("gpt2", "gpt_neox")
     peak = peak_without_loss(architecture, workload, returns_cache=returns_cache)
     peak += mask_bytes(row.family, architecture)
-    low, _, high = memory_of(architecture, filled).spread.around(ByteInterval(peak, peak, peak))
+    low, _, high = memory_of(architecture, filled).spread_of(filled).around(ByteInterval(peak, peak, peak))
     return Predicted(peak, f"{_workload_text(filled)}, no loss, no step", low, high)
 
 

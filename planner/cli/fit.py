@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.cli.main import DOES_NOT_FIT
-from planner.cli.options import check_lengths, default_option_texts, naming_options
+from planner.cli.options import default_option_texts, naming_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import RecipeFile, add_plan_options, plan_from_arguments, save_plan_as
 from planner.cli.report import memory_report, prose_width, wrap
@@ -96,7 +96,6 @@ def _print_answer(arguments: argparse.Namespace) -> int:
         raise SpecError("--check", "needs a card to check against", "Add --gpu.")
     plan, comparison = _plan_and_log_comparison(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
-    check_lengths(arguments, plan.workload, evaluation.architecture)
     versus = _versus_comparison(evaluation, catalog, arguments.versus)
     parts = _OptionalParts(comparison, recipe, preset, versus, shared.neighbours if shared else ())
     if arguments.save:

@@ -25,7 +25,7 @@ from planner.storage import UnreadableFileError, read_regular
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
-from planner.workload.rules import COUNT_HINT, check_given_lengths, field_reader
+from planner.workload.rules import COUNT_HINT, check_given, field_reader
 from planner.workload.software.registry import program_started_as, setting_names
 from planner.workload.software.software import EngineSettings
 from planner.workload.workload import Inference, Training, Workload
@@ -267,23 +267,21 @@ def _validated_workload(task: Task, fields: dict[str, object], place: str = "") 
         raise naming_options(SpecError(problem.field, problem.reason, hint)) from error
 
 
-def check_lengths(arguments: argparse.Namespace, requested: Workload, architecture: Architecture | None) -> None:
-    """Check that the lengths on the command line apply to the network and are consistent.
+def check_options(arguments: argparse.Namespace, requested: Workload, architecture: Architecture) -> None:
+    """Check that lengths on the command line apply to the network and are consistent, and that options have an effect.
 
     Raises:
-        SpecError: If the network's inputs have no variable length, or the prompt is longer than the context.
+        SpecError: If the network's inputs have no variable length, the prompt is longer than the context, or an option
+            would be ignored.
     """
-    given = next(
-        (name for name in ("context", "prompt", "seq", "completion") if getattr(arguments, name) is not None), None
-    )
-    if given is None or architecture is None:
-        return
-    if not architecture.has_variable_length:
+    lengths = (name for name in ("context", "prompt", "seq", "completion") if getattr(arguments, name) is not None)
+    if not architecture.has_variable_length and (given := next(lengths, None)):
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
-    try:
-        check_given_lengths(requested, architecture)
-    except SpecError as error:
-        raise naming_options(error) from error
+    if _field_changes(arguments):
+        try:
+            check_given(requested, architecture)
+        except SpecError as error:
+            raise naming_options(error) from error
 
 
 def naming_options(error: SpecError) -> SpecError:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from planner.cli.options import add_workload_options, workload_from_arguments
+from planner.cli.options import add_workload_options, check_options, workload_from_arguments
 from planner.cli.parser import Parser, comma_separated, option_value
 from planner.cli.user_catalog import named_cards
 from planner.errors import ModelFileError, NoFormulaError, PlanFileError, PlannerError, SpecError, TraceError
 from planner.numbers import COUNT
 from planner.plan.catalog import Catalog
+from planner.plan.evaluate import architecture_of
 from planner.plan.files import is_plan_file, named_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Workload
@@ -123,12 +124,27 @@ def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Plan
             raise
         return PlanArguments(_traced_plan(arguments, catalog, error), None, None)
     plan = _changed_plan(arguments, catalog, base)
+    if plan.model.trace is None:
+        check_options(arguments, plan.workload, architecture_of(plan, catalog))
     if not getattr(arguments, "beside", None):
         return PlanArguments(plan, preset, recipe)
     from planner.plan.beside import share_cards  # few cards have several models
 
-    shared = share_cards(plan, [named_plan(word, catalog) for word in arguments.beside], catalog)
+    shared = share_cards(plan, [_neighbour(word, catalog) for word in arguments.beside], catalog)
     return PlanArguments(shared.plan, preset, recipe, shared)
+
+
+def _neighbour(word: str, catalog: Catalog) -> Plan:
+    """Return the plan of another model on the same cards, in the file `word` or of the model that it names.
+
+    Raises:
+        SpecError: If it is neither.
+    """
+    try:
+        return named_plan(word, catalog)
+    except PlannerError as error:
+        reason = error.reason if isinstance(error, SpecError) else error.message
+        raise SpecError("--beside", reason, "Save the other plan with gpu-planner fit … --save FILE.json.") from error
 
 
 def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormulaError) -> Plan:

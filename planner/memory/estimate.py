@@ -207,7 +207,7 @@ def _card_model_facts(
         else ()
     )
     reasons = program.unsupported_reasons(workload, gpu) if gpu else ()
-    return _CardModelFacts(own, reasons, fixed_overhead(gpu), program.spread)
+    return _CardModelFacts(own, reasons, fixed_overhead(gpu), program.spread_of(workload))
 
 
 def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts: _CardModelFacts) -> _DeviceEstimate:

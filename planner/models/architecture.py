@@ -57,6 +57,8 @@ __all__ = [
 
 ModelKind = Literal["decoder", "encoder", "encoder-decoder", "vision-encoder", "vision-language", "diffusion"]
 
+VOCABULARY_NAMES: Final = ("embed_tokens", "lm_head")
+"""Names of embedding and output head, as targets of adapters."""
 _PLAIN_FORMATS: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 
 
@@ -142,6 +144,15 @@ class Architecture(Spec):
             return ()
         groups = (group for group in self.main.groups if isinstance(group.layer.feed_forward, Moe))
         return tuple(sorted(place for group in groups for place in (group.places or range(group.count))))
+
+    @cached_property
+    def adaptable_names(self) -> tuple[str, ...]:
+        """Return the last parts of the names of the matrices that may have an adapter, those of the vocabulary last."""
+        tensors = [tensor for group in self.main.groups for tensor in group.layer.tensors] if self.stacks else []
+        matrices = (one.name for one in tensors if len(one.shape) > 1 and one.role in ("linear", "expert"))
+        return tuple(
+            dict.fromkeys((*(name.removesuffix(".weight").rpartition(".")[2] for name in matrices), *VOCABULARY_NAMES))
+        )
 
     @property
     def fixed_length(self) -> int | None:

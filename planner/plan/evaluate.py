@@ -246,7 +246,10 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
 def _drafted(architecture: Architecture, speculation: Speculation, catalog: Catalog) -> Architecture:
     draft = None
     if speculation.method == "model" and speculation.model is not None:
-        draft = catalog.models.model(resolve_model(catalog.models, speculation.model))
+        try:
+            draft = catalog.models.model(resolve_model(catalog.models, speculation.model))
+        except SpecError as error:
+            raise SpecError("speculation.model", error.reason, "`gpu-planner models` lists all.") from error
     return with_draft(architecture, speculation.method, draft)
 
 

@@ -1,10 +1,12 @@
 """Search for the largest workload value, the fewest cards and the smallest card with which a plan fits.
 
 Each search repeats the whole estimate. Memory never decreases as a number of the workload grows, so doubling and
-bisection find the last value that fits.
+bisection find the last value that fits. Micro-batches that would accumulate more steps to fill the groups of GRPO are
+left out: the completions that a step generates, and with them memory, would rise and fall from one to the next.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -22,7 +24,7 @@ from planner.plan.evaluate import architecture_of, find_fits, resolved_fit, shar
 from planner.plan.plan import Plan
 from planner.plan.sharing import SharedFit, sharing_counts
 from planner.workload.defaults import with_defaults
-from planner.workload.rules import in_whole_groups
+from planner.workload.rules import in_whole_groups, micro_batch_of_whole_groups
 from planner.workload.software.registry import field_owner, serving_support
 from planner.workload.training import Training
 from planner.workload.workload import Inference, Workload
@@ -100,7 +102,10 @@ def largest_that_fits(
             asked=field, reason=f"only {owner.title} can keep layers in RAM, and the plan uses other software"
         )
 
-    def fit(value: int) -> CardFit:
+    sizes = sizes_of(plan, field)
+
+    def fit(step: int) -> CardFit:
+        value = sizes.at(step)
         found = assess_fit(with_value(plan, field, value), catalog, architecture)
         at_once = value if field == "batch" else getattr(workload, "batch", 1)
         lacks_cache = found.pool_sequences is not None and found.pool_sequences < at_once
@@ -110,10 +115,12 @@ def largest_that_fits(
     least = fit(1)
     if not meets(least, at_worst):
         return SolveResult(asked=field, reason=_no_solution_reason(least))
-    value, _ = _search_largest(fit, at_worst, most, least)
+    last = sizes.step(most)
+    step, _ = _search_largest(fit, at_worst, last, least)
+    value = sizes.at(step)
     largest = with_value(plan, field, value)
     shared = resolved_fit(largest, catalog, architecture)
-    found = _search_result(field, value, largest, shared, bound if value == most else "memory")
+    found = _search_result(field, value, largest, shared, bound if step == last else "memory")
     return found.evolve(prompt=_assumed_prompt(largest, architecture)) if field == "context_length" else found
 
 
@@ -178,6 +185,31 @@ def largest_allowed(plan: Plan, field: SolvableField) -> int:
     """
     limits = (getattr(limit, "le", None) for limit in _field_info(plan, field).metadata)
     return next((limit for limit in limits if isinstance(limit, int)), _LARGEST_VALUE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Values of a workload field that a search tries, numbered from 1: `below`, then all multiples of `unit`."""
+
+    unit: int
+    below: tuple[int, ...]
+
+    def at(self, step: int) -> int:
+        """Return the value with the number `step`."""
+        return self.below[step - 1] if step <= len(self.below) else self.unit * (step - len(self.below))
+
+    def step(self, value: int) -> int:
+        """Return the number of the largest value up to `value`."""
+        smaller = sum(size <= value for size in self.below)
+        return smaller + value // self.unit
+
+
+def sizes_of(plan: Plan, field: SolvableField) -> Sizes:
+    """Return the values of `field` that a search tries: all, but for micro-batches of GRPO those of whole groups."""
+    unit = 1
+    if field == "micro_batch" and isinstance(plan.workload, Training):
+        unit = micro_batch_of_whole_groups(plan.workload, plan.count)
+    return Sizes(unit, tuple(size for size in range(1, unit) if unit % size == 0))
 
 
 def layer_count(architecture: Architecture) -> int:

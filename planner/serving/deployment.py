@@ -76,10 +76,13 @@ class Deployment(NamedTuple):
 
     @property
     def ram_token_seconds(self) -> float:
-        """Return the seconds in which the cache of a token comes from RAM, over the buses of all cards of a replica."""
+        """Return the seconds in which the cache of a token comes from RAM, over the buses of all cards of a replica.
+
+        **Formula**: (bytes of a block ÷ (cards · bandwidth of a bus) + t) ÷ its tokens, t what a copy takes besides.
+        """
         tokens = max(self.scheduling.block_tokens, 1)
         buses = self.run.sharing.links.host_bytes_per_s * self.run.sharing.tensor
-        return cached_bytes(self.run, tokens) / tokens / buses
+        return (cached_bytes(self.run, tokens) / buses + self.scheduling.block_copy_seconds) / tokens
 
     @property
     def cache_tokens(self) -> int | None:

@@ -30,12 +30,13 @@ class Scheduling:
     `chunks_prompts` means that prompts are split where a step has no room for all of it. `reserves` is the cache that a
     request needs to be admitted, of its answer `answer_share` at first. A request without room later is preempted: its
     prompt and answer are read again. `slot_tokens` is the cache of one sequence in engines that divide it evenly.
-    `block_tokens` is the granularity of the cache, and `caches_prefixes` means that blocks of earlier requests are
-    used again. `schedules_ahead` means that a step is composed while the one before runs, so that a request waits for
-    one step more. `polls_every` is the number of decoding steps after which arrivals are looked for, as always after a
-    step that reads prompts. `static` means that a batch is replaced when all its answers have ended, its prompts padded
-    to the longest. `padded` is the number of rows of a step with so many decoding sequences. Times to the first token
-    differ from those of the engine by `first_token_factor` at least, one case in ten beyond each end.
+    `block_tokens` is the granularity of the cache, and `caches_prefixes` means that blocks of earlier requests are used
+    again; a block that comes from RAM takes `block_copy_seconds` beside its bytes. `schedules_ahead` means that a step
+    is composed while the one before runs, so that a request waits for one step more. `polls_every` is the number of
+    decoding steps after which arrivals are looked for, as always after a step that reads prompts. `static` means that a
+    batch is replaced when all its answers have ended, its prompts padded to the longest. `padded` is the number of rows
+    of a step with so many decoding sequences. Times to the first token differ from those of the engine by
+    `first_token_factor` at least, one case in ten beyond each end.
 
     **Source** of the factor: benchmarks/serving_accuracy.py, "those of the other systems": 2.68 to 2.84 for vLLM, of
     which that of programs without a measurement is taken.
@@ -51,6 +52,7 @@ class Scheduling:
     block_tokens: int = 16
     slot_tokens: int | None = None
     caches_prefixes: bool = False
+    block_copy_seconds: float = 0.0
     schedules_ahead: bool = False
     polls_every: int = 1
     static: bool = False

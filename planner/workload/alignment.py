@@ -221,7 +221,7 @@ class Alignment(Spec):
             placeholder="the micro-batch size",
             stops=doubling(1, 256),
             brief="{} scored at once",
-            shown_when=_generates,
+            shown_when=lambda context: _generates(context) and bool(context.workload.alignment.scoring_passes),
         ),
     ] = None
 
@@ -243,7 +243,7 @@ class Alignment(Spec):
             "engine": self.generates,
             "engine_memory": self.shares_card,
             "engine_cards": self.generates and self.engine == "other-cards",
-            "score_batch": self.generates,
+            "score_batch": self.generates and self.scoring_passes > 0,
         }
         return frozenset(name for name, has_effect in used.items() if not has_effect)
 
@@ -256,6 +256,17 @@ class Alignment(Spec):
     def scores_reference(self) -> bool:
         """Return whether a reference computes log-probabilities while training runs."""
         return self.reference in ("kept", "adapter-off")
+
+    @property
+    def scoring_passes(self) -> int:
+        """Return how many models read all sequences of a step without gradients.
+
+        **Source**: TRL 1.10 grpo_trainer.py: the policy itself scores what an engine generated (importance sampling),
+        and nothing of what it generated itself for the step that follows.
+        """
+        policy = self.generates and (self.engine != "none" or self.method == "ppo")
+        reward = self.generates and self.reward == "model"
+        return sum((policy, self.scores_reference, reward, self.method == "ppo"))
 
     @property
     def further_cards(self) -> int:

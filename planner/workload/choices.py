@@ -25,6 +25,10 @@ COMPUTE_TITLES: Final[dict[Compute, str]] = {
     "tf32": "TF32",
     "fp32": "FP32",
 }
+DEFAULT_CONTEXT: Final = 4_096
+"""Tokens of prompt and context unless they are given, if the model takes as many."""
+SERVED_RANK: Final = 16
+"""Highest rank of adapters that an engine serves unless it is given: `max_lora_rank` of vLLM 0.33."""
 WEIGHT_FORMAT_TITLES: Final[dict[TrainedFormat, str]] = {
     "fp32": "FP32",
     "bf16": "BF16",

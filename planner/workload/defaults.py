@@ -10,7 +10,7 @@ from planner.models.architecture import Architecture
 from planner.models.diffusion import DiffusionTransformer, find_networks
 from planner.models.images import embeds_images, image_tokens
 from planner.workload.alignment import Alignment
-from planner.workload.choices import Loss
+from planner.workload.choices import DEFAULT_CONTEXT, Loss
 from planner.workload.formats import autocasts, product_format
 from planner.workload.layout import resolve_parallel
 from planner.workload.optimizers import OPTIMIZERS
@@ -22,7 +22,6 @@ from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, loa
 from planner.workload.workload import Inference
 
 DEFAULT_SEQUENCE: Final = 2_048
-DEFAULT_CONTEXT: Final = 4_096
 
 
 def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:

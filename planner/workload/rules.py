@@ -7,7 +7,7 @@ forms offer only values that satisfy them.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import lcm, prod
+from math import gcd, inf, lcm, prod
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,8 @@ from planner.dtypes import SCHEMES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.validation import HintedError
-from planner.workload.choices import Compute, Method, Offload, Task
+from planner.workload.alignment import Alignment
+from planner.workload.choices import DEFAULT_CONTEXT, SERVED_RANK, Compute, Method, Offload, Task
 from planner.workload.formats import BASE_FORMATS, formats_for, is_plain, plain_formats
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.software.registry import (
@@ -262,6 +263,42 @@ def _degrees_text(*sizes: int | None) -> str:
     return " × ".join(f"{name} {size:,}" for name, size in named if size is not None and size > 1)
 
 
+def _longest_prompt(prompt: int | None, context: int | None) -> int:
+    """Return the tokens of prompts with these settings, of which unset ones have their defaults."""
+    return min(prompt or DEFAULT_CONTEXT, context or prompt or DEFAULT_CONTEXT)
+
+
+def _highest_rank(profile: str | None) -> float:
+    """Return the highest rank of adapters that the program serves."""
+    return max(serving_support(profile).adapter_ranks, default=inf) if profile else inf
+
+
+def _unknown_targets(targets: str | tuple[str, ...], model: Architecture) -> list[str]:
+    """Return the targets of served adapters that no layer of the model has for a name."""
+    return [] if isinstance(targets, str) else sorted(set(targets) - set(model.adaptable_names))
+
+
+_OBJECTIVE_FIELDS: Final = ("alignment.method", "alignment.engine", "alignment.reward", "alignment.reference")
+_USED_BY: Final[Mapping[str, str]] = {
+    "completion_length": "",
+    "group": "GRPO alone compares a group of completions",
+    "reference": "",
+    "reward": "only PPO and GRPO reward completions",
+    "reward_parameters": "they are of a reward model (--reward model)",
+    "value": "only PPO has a value model",
+    "engine_memory": "it is of vLLM on the GPUs that train (--rollout same-cards)",
+    "engine_cards": "they are of vLLM on other GPUs (--rollout other-cards)",
+    "score_batch": "no model scores completions (DPO, or a trainer that generates, without reference and reward model)",
+}
+"""Settings of an objective, and what uses them besides one."""
+
+
+def _objective(*values: str | None) -> Alignment:
+    """Return an objective with the values of `_OBJECTIVE_FIELDS`, by which a setting is used or not."""
+    names = (name.partition(".")[2] for name in _OBJECTIVE_FIELDS)
+    return Alignment.model_validate(dict(zip(names, values, strict=True)))
+
+
 _GROUP_FIELDS: Final = (
     "alignment.method",
     "alignment.group",
@@ -281,6 +318,14 @@ def _steps_of_whole_groups(group: int, micro_batch: int, _accumulation: int, ten
     """Return the fewest accumulation steps with which whole groups of completions make a step."""
     together = _step_sequences(micro_batch, 1, tensor, count)
     return lcm(group, together) // together
+
+
+def micro_batch_of_whole_groups(workload: "Training", count: int) -> int:
+    """Return the micro-batch whose multiples make whole groups of completions (GRPO) without further accumulation."""
+    if workload.alignment.method != "grpo":
+        return 1
+    group = workload.alignment.group
+    return group // gcd(group, _step_sequences(1, workload.gradient_accumulation, workload.parallel.tensor, count))
 
 
 def in_whole_groups(workload: "Training", count: int) -> "Training":
@@ -502,6 +547,15 @@ INFERENCE_RULES: Final = RuleSet(
         remedies=({"adapters.slots": 0},),
     ),
     WorkloadRule(
+        ("adapters.rank", "adapters.slots", "profile"),
+        lambda rank, slots, profile: not slots or rank <= _highest_rank(profile),
+        lambda rank, _slots, profile: (
+            f"{SOFTWARE[profile].title} serves adapters up to rank {_highest_rank(profile):,}, not {rank:,}"
+        ),
+        hint="Choose a lower rank.",
+        remedies=(lambda _rank, _slots, profile: {"adapters.rank": _highest_rank(profile)}, {"adapters.slots": 0}),
+    ),
+    WorkloadRule(
         ("common_prefix", "cache_in_ram_bytes", "profile"),
         lambda prefix, ram, profile: not (prefix or ram) or profile is None or serving_support(profile).caches_prefixes,
         lambda _prefix, _ram, profile: f"{SOFTWARE[profile].title} has no prefix cache that is estimated",
@@ -562,9 +616,9 @@ LENGTH_RULES: Final = RuleSet(
     ),
     WorkloadRule(
         ("common_prefix", "prompt_length", "context_length"),
-        lambda prefix, *lengths: all(length is None or prefix <= length for length in lengths),
-        lambda prefix, *lengths: (
-            f"a shared prefix of {prefix:,} tokens is longer than prompts of {min(filter(None, lengths)):,}"
+        lambda prefix, prompt, context: prefix <= _longest_prompt(prompt, context),
+        lambda prefix, prompt, context: (
+            f"a shared prefix of {prefix:,} tokens is longer than prompts of {_longest_prompt(prompt, context):,}"
         ),
         hint="Shorten the prefix, or raise the length of the prompt or context.",
         remedies=({"common_prefix": 0},),
@@ -575,6 +629,66 @@ LENGTH_RULES: Final = RuleSet(
 
 The window and the command line check them; in estimates, a context holds at least its prompt.
 """
+
+USED_RULES: Final = RuleSet(
+    *(
+        WorkloadRule(
+            (f"speculation.{name}", "speculation.method"),
+            lambda value, method: value is None or method is not None,
+            "it has no effect without a draft",
+            hint="Name what drafts with --draft, or leave it out.",
+            remedies=({f"speculation.{name}": None},),
+        )
+        for name in ("tokens", "acceptance")
+    ),
+    *(
+        WorkloadRule(
+            (f"adapters.{name}", "adapters.slots"),
+            lambda value, slots, usual=usual: slots or value == usual,
+            "it has no effect without slots for adapters",
+            hint="Reserve some with --lora-slots, or leave it out.",
+            remedies=({f"adapters.{name}": RESET},),
+        )
+        for name, usual in (("rank", SERVED_RANK), ("targets", "all-linear"))
+    ),
+    WorkloadRule(
+        ("engine.n_cpu_moe", "engine.cpu_moe_layers", "model"),
+        lambda first, layers, model: not (first or layers) or model is None or bool(model.expert_layers),
+        "the model has no routed experts that could be in RAM",
+        hint="Leave it out, or put whole layers into RAM with --gpu-layers.",
+        remedies=({"engine.n_cpu_moe": None, "engine.cpu_moe_layers": ()},),
+    ),
+    WorkloadRule(
+        ("adapters.targets", "model"),
+        lambda targets, model: model is None or not _unknown_targets(targets, model),
+        lambda targets, model: f"no layer of the model is named {_unknown_targets(targets, model)[0]!r}",
+        hint=lambda _targets, model: f"Available names: {', '.join(model.adaptable_names)}.",
+        remedies=({"adapters.targets": RESET},),
+    ),
+    task="inference",
+)
+"""Rules on settings that a person gives and that would have no effect; estimates ignore such settings."""
+
+ALIGNED_USED_RULES: Final = RuleSet(
+    *(
+        WorkloadRule(
+            (f"alignment.{name}", *_OBJECTIVE_FIELDS),
+            lambda value, *objective, name=name: (
+                value == getattr(Alignment(), name) or name not in _objective(*objective).unused
+            ),
+            lambda _, method, *_others, needs=needs: (
+                "it has no effect without an objective" if method == "none" else f"it has no effect here: {needs}"
+            ),
+            hint=lambda _, method, *_others: (
+                "Name one with --align, or leave it out." if method == "none" else "Leave it out."
+            ),
+            remedies=({f"alignment.{name}": RESET},),
+        )
+        for name, needs in _USED_BY.items()
+    ),
+    task="training",
+)
+"""The same for settings of an objective."""
 
 ALIGNED_LENGTH_RULES: Final = RuleSet(
     WorkloadRule(
@@ -589,16 +703,15 @@ ALIGNED_LENGTH_RULES: Final = RuleSet(
 """Rules on the lengths that a person gives; in estimates, a sequence leaves at least one token to its prompt."""
 
 
-def check_given_lengths(workload: object, model: Architecture | None) -> None:
-    """Check the lengths that a person gives for a `workload` of `model`.
+def check_given(workload: object, model: Architecture | None) -> None:
+    """Check lengths that a person gives for a `workload` of `model`, and that what is given has an effect.
 
     Raises:
-        SpecError: If they do not go together.
+        SpecError: If they do not go together, or a setting has no effect.
     """
-    if field_reader(workload)("task") == "inference":
-        LENGTH_RULES.check(workload, model=model)
-    else:
-        ALIGNED_LENGTH_RULES.check(workload)
+    is_inference = field_reader(workload)("task") == "inference"
+    for rules in (LENGTH_RULES, USED_RULES) if is_inference else (ALIGNED_LENGTH_RULES, ALIGNED_USED_RULES):
+        rules.check(workload, model=model)
 
 
 STAGE_RULES: Final = RuleSet(
@@ -844,7 +957,9 @@ _RULE_SETS: Final = (
     INFERENCE_RULES,
     WEIGHT_FILE_RULES,
     LENGTH_RULES,
+    USED_RULES,
     ALIGNED_LENGTH_RULES,
+    ALIGNED_USED_RULES,
     STAGE_RULES,
     COUNT_RULES,
     REPLICA_RULES,

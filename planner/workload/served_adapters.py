@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from planner.base import Spec
+from planner.workload.choices import SERVED_RANK
 from planner.workload.presentation import FieldContext, Presentation, doubling, generates_text
 from planner.workload.software.registry import serving_support
 from planner.workload.training import Lora
@@ -36,7 +37,7 @@ class ServedAdapters(Spec):
         int,
         Field(ge=1, le=65_536, title="Highest rank", description="highest rank of the LoRA adapters that are served"),
         Presentation("--lora-rank", stops=doubling(8, 256), shown_when=_has_slots),
-    ] = 16
+    ] = SERVED_RANK
     targets: Annotated[
         Literal["all-linear"] | tuple[str, ...],
         Field(

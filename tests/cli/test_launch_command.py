@@ -74,3 +74,34 @@ def test_a_neighbour_without_a_program_is_refused(capsys, tmp_path):
     assert main(("fit", "Qwen/Qwen3-0.6B", "--gpu", "l40s", "--save", str(plan))) == 0
     assert main(("launch", "meta-llama/Llama-3.1-8B", "--gpu", "l40s", "--for", "vllm", "--beside", str(plan))) == 2
     assert "no files are written for the program of Qwen/Qwen3-0.6B" in capsys.readouterr().err
+
+
+SERVED = ("meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm5-80gb", "--profile", "vllm")
+ALIGNED = ("Qwen/Qwen3-8B", "--gpu", "h100-sxm5-80gb", "--task", "training", "--align")
+
+
+@pytest.mark.parametrize("command", ["fit", "launch", "cost"])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((*SERVED, "--acceptance", "0.5"), "error: --acceptance: it has no effect without a draft"),
+        ((*SERVED, "--lora-slots", "2", "--lora-rank", "700"), "error: vLLM serves adapters up to rank 512, not 700"),
+        (
+            (*SERVED, "--lora-slots", "2", "--lora-targets", "qkv"),
+            "error: --lora-targets: no layer of the model is named",
+        ),
+        ((*SERVED, "--common-prefix", "9999"), "error: --common-prefix: a shared prefix of 9,999 tokens is longer"),
+        ((*SERVED, "--draft-model", "no/such"), "error: --draft-model: no model is called 'no/such'"),
+        ((*SERVED, "--beside", "no.json"), "error: --beside: no.json: cannot be read"),
+        ((*ALIGNED, "dpo", "--group", "4"), "error: --group: it has no effect here: GRPO alone compares a group"),
+        ((*ALIGNED, "none", "--reward", "model"), "error: --reward: it has no effect without an objective"),
+        (
+            (*ALIGNED, "dpo", "--seq", "64", "--completion", "64"),
+            "error: --completion: a completion of 64 tokens leaves",
+        ),
+    ],
+)
+def test_what_an_engine_or_objective_would_ignore_is_refused(capsys, command, words, message):
+    further = {"launch": ("--for", "vllm" if words[0] == SERVED[0] else "trl"), "cost": ("--samples", "100")}
+    assert main((command, *words, *further.get(command, ()))) == 2
+    assert message in capsys.readouterr().err

@@ -54,6 +54,14 @@ def test_a_pipeline_has_components_and_other_networks_have_stacks():
             MODEL.evolve(**changes)
 
 
+def test_matrices_that_may_have_an_adapter_are_named():
+    llama = bundled().models.model("meta-llama/Llama-3.2-1B")
+    projections = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    assert llama.adaptable_names == (*projections, "embed_tokens", "lm_head")
+    image = next(record for record in bundled().models.records if record.kind == "diffusion")
+    assert bundled().models.model(image.id).adaptable_names == ("embed_tokens", "lm_head")
+
+
 def test_layers_with_routed_experts_are_numbered():
     assert MODEL.expert_layers == (0, 1, 2)
     assert bundled().models.model("stabilityai/stable-diffusion-xl-base-1.0").expert_layers == ()

@@ -10,7 +10,15 @@ from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate, find_fits
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.sharing import sharing_counts
-from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards, smallest_card, with_value
+from planner.plan.solve import (
+    fewest_cards,
+    largest_allowed,
+    largest_that_fits,
+    on_cards,
+    sizes_of,
+    smallest_card,
+    with_value,
+)
 from planner.workload.workload import Inference, Parallel, Training
 
 READING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
@@ -70,6 +78,34 @@ def test_grpo_accumulates_steps_of_whole_groups_at_other_sizes_and_counts():
     grouped = Plan(model=READING.model, workload=Training(micro_batch=8, alignment={"method": "grpo"}))
     changed = (grouped, with_value(grouped, "micro_batch", 6), on_cards(with_value(grouped, "micro_batch", 2), 2))
     assert [plan.workload.gradient_accumulation for plan in changed] == [1, 4, 4]
+
+
+def test_grpo_is_searched_in_whole_groups(catalog):
+    """More accumulation would generate more completions at once, so that a larger micro-batch could need less."""
+    workload = Training(
+        method="lora",
+        micro_batch=8,
+        sequence_length=1536,
+        activation_checkpointing="full",
+        alignment={"method": "grpo"},
+    )
+    plan = READING.evolve(gpu="h100-sxm5-80gb", workload=workload)
+    found = largest_that_fits(plan, catalog, "micro_batch")
+    assert found.value % 8 == 0
+    assert found.plan.workload.gradient_accumulation == 1
+    further = evaluate(with_value(plan, "micro_batch", found.value + 8), catalog).memory
+    assert further.verdict != "fits"
+
+
+@pytest.mark.parametrize(("accumulation", "count", "unit"), [(1, 1, 8), (2, 1, 4), (3, 1, 8), (2, 2, 2), (4, 8, 1)])
+def test_sizes_of_grpo_are_parts_of_a_group_and_whole_groups(accumulation, count, unit):
+    workload = Training(gradient_accumulation=accumulation, alignment={"method": "grpo"})
+    sizes = sizes_of(READING.evolve(workload=workload, count=count), "micro_batch")
+    values = [sizes.at(step) for step in range(1, 8)]
+    assert values == sorted({*values})
+    assert all(value % unit == 0 or unit % value == 0 for value in values)
+    assert [sizes.step(value) for value in values] == list(range(1, 8))
+    assert sizes.at(sizes.step(unit * 5 + unit - 1)) == unit * 5
 
 
 def test_a_value_that_the_workload_does_not_take_is_refused():

@@ -84,7 +84,8 @@ def test_ram_holds_blocks_and_brings_them_back_faster_than_a_prompt_is_read():
     """
     found = deployed(plan_on("h100-sxm5-80gb", cache_in_ram_bytes=16 * 2**30))
     assert found.ram_blocks == pytest.approx(8_192, abs=2)
-    assert found.ram_token_seconds == pytest.approx(131_072 / found.run.sharing.links.host_bytes_per_s, rel=1e-3)
+    brought = 16 * 131_072 / found.run.sharing.links.host_bytes_per_s
+    assert found.ram_token_seconds == pytest.approx((brought + 3.3e-6) / 16, rel=1e-3)
     for tokens in (1_000, 10_000, 90_000):
         assert 2 < prompt_time(found.run, 1, tokens).seconds / (tokens * found.ram_token_seconds) < 22
     bare = deployed(plan_on("h100-sxm5-80gb", cache_in_ram_bytes=16 * 2**30), prefix_cache=False)
@@ -114,4 +115,4 @@ def test_a_service_with_drafts_answers_sooner_and_says_what_a_check_yields():
     plain = deployed(plan_on("h100-sxm5-80gb"))
     fast, slow = (simulate_traffic(each, CHAT, requests=100, ranges=False) for each in (drafted, plain))
     assert fast.latencies[1].mean_seconds < 0.6 * slow.latencies[1].mean_seconds
-    assert any("yields 2.73 tokens on average" in note for note in fast.notes)
+    assert any("yields 2.69 tokens on average" in note for note in fast.notes)

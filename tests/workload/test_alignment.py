@@ -6,7 +6,7 @@ from small_models import llama, small_llama
 from planner.errors import SpecError
 from planner.workload.alignment import Alignment, aligned_lengths
 from planner.workload.defaults import with_defaults
-from planner.workload.rules import check_given_lengths, in_whole_groups
+from planner.workload.rules import check_given, in_whole_groups
 from planner.workload.training import Training
 
 
@@ -40,7 +40,7 @@ def test_a_completion_is_512_tokens_or_half_of_the_sequence():
     assert tokens(64, completion_length=64) == (1, 63)
     assert tokens(1) == (1, 1)
     with pytest.raises(SpecError, match="leaves no prompt in sequences of 64"):
-        check_given_lengths(Training(sequence_length=64, alignment={"method": "dpo", "completion_length": 64}), None)
+        check_given(Training(sequence_length=64, alignment={"method": "dpo", "completion_length": 64}), None)
 
 
 def test_a_network_that_generates_no_text_is_not_aligned(catalog):

@@ -14,9 +14,11 @@ from planner.workload.fields import fields_of
 from planner.workload.presentation import FieldContext
 from planner.workload.rules import (
     ALIGNED_LENGTH_RULES,
+    ALIGNED_USED_RULES,
     ALL_RULES,
     EDITING_RULES,
     LENGTH_RULES,
+    USED_RULES,
     RuleSet,
     WorkloadRule,
     field_reader,
@@ -25,6 +27,7 @@ from planner.workload.rules import (
 from planner.workload.workload import Inference, Training
 
 LLAMA = "meta-llama/Llama-3.2-1B"
+MIXTURE = "openai/gpt-oss-20b"
 
 # For each rule: a workload that is allowed, an answer with which the rule does not hold, the number of cards.
 BROKEN = [
@@ -37,6 +40,21 @@ BROKEN = [
     ),
     ({"task": "inference", "profile": "vllm", "adapters": {"slots": 2}}, {"profile": "tensorrt-llm"}, 1),
     ({"task": "inference", "profile": "vllm", "speculation": {"method": "ngram"}}, {"profile": "hf"}, 1),
+    *(
+        (
+            {"task": "inference", "profile": "vllm", "speculation": {"method": "ngram", **own}},
+            {"speculation.method": None},
+            1,
+        )
+        for own in ({"tokens": 4}, {"acceptance": 0.5})
+    ),
+    *(
+        ({"task": "inference", "profile": "vllm", "adapters": {"slots": 2, **own}}, {"adapters.slots": 0}, 1)
+        for own in ({"rank": 64}, {"targets": ["q_proj"]})
+    ),
+    ({"task": "inference", "profile": "sglang", "adapters": {"slots": 2, "rank": 700}}, {"profile": "vllm"}, 1),
+    ({"task": "inference", "profile": "vllm", "adapters": {"slots": 2, "targets": ["qkv"]}}, {"batch": 2}, 1),
+    ({"task": "inference", "profile": "llama.cpp", "engine": {"n_cpu_moe": 2}}, {"batch": 2}, 1),
     (
         {"task": "inference", "profile": "vllm", "speculation": {"method": "eagle3", "model": "head"}},
         {"speculation.method": "ngram"},
@@ -73,6 +91,26 @@ BROKEN = [
     ),
     ({"task": "training", "alignment": {"method": "ppo", "engine": "same-cards"}}, {"alignment.method": "dpo"}, 1),
     ({"task": "training", "gradient_accumulation": 3}, {"alignment.method": "grpo"}, 1),
+    ({"task": "training", "alignment": {"method": "grpo", "group": 1}}, {"alignment.method": "dpo"}, 1),
+    *(
+        ({"task": "training", "alignment": {"method": "ppo", name: value}}, {"alignment.method": "none"}, 1)
+        for name, value in (
+            ("completion_length", 64),
+            ("reference", "kept"),
+            ("reward", "model"),
+            ("value", "full"),
+            ("score_batch", 2),
+        )
+    ),
+    (
+        {"task": "training", "alignment": {"method": "ppo", "reward": "model", "reward_parameters": 10**9}},
+        {"alignment.reward": "function"},
+        1,
+    ),
+    *(
+        ({"task": "training", "alignment": {"method": "ppo", **own}}, {"alignment.engine": "none"}, 1)
+        for own in ({"engine": "same-cards", "engine_memory": 0.5}, {"engine": "other-cards", "engine_cards": 2})
+    ),
     (
         {"task": "training", "alignment": {"method": "dpo", "completion_length": 512}, "sequence_length": 1024},
         {"sequence_length": 256},
@@ -117,6 +155,13 @@ BROKEN = [
 ]
 
 
+RULES_OF_THE_SHELLS = tuple(
+    rule
+    for rules in (EDITING_RULES, LENGTH_RULES, USED_RULES, ALIGNED_LENGTH_RULES, ALIGNED_USED_RULES)
+    for rule in rules.rules
+)
+
+
 def made(fields):
     return (Training if fields["task"] == "training" else Inference).model_validate(fields)
 
@@ -151,11 +196,13 @@ def architecture(catalog):
 
 
 @pytest.mark.parametrize(("before", "answer", "count"), BROKEN, ids=[str(answer) for _, answer, _ in BROKEN])
-def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, count):
+def test_a_rule_is_refused_and_obeyed(catalog, before, answer, count):
+    model = MIXTURE if "cpu_moe_layers" in before.get("engine", {}) else LLAMA
+    architecture = catalog.models.model(model)
     broken = broken_rules(before, answer, count, architecture)
     assert broken
-    plan = Plan(model=ModelChoice(id=LLAMA), workload=made(before), gpu="h100-sxm5-80gb", count=count)
-    if not all(rule in (*EDITING_RULES.rules, *LENGTH_RULES.rules, *ALIGNED_LENGTH_RULES.rules) for rule in broken):
+    plan = Plan(model=ModelChoice(id=model), workload=made(before), gpu="h100-sxm5-80gb", count=count)
+    if not all(rule in RULES_OF_THE_SHELLS for rule in broken):
         with pytest.raises((ValidationError, SpecError)) as refused:
             evaluate(plan.evolve(workload=made(changed(before, answer)), count=answer.get("count", count)), catalog)
         read = draft_of(before, answer, count, architecture).value

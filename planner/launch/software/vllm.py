@@ -23,12 +23,11 @@ from planner.launch.settings import (
     settings_from,
 )
 from planner.launch.text import command_line, job_words
-from planner.memory.inference.adapters import VLLM_RANKS, padded_rank
 from planner.memory.parallel.tensor import draft_is_divided
 from planner.units import GIB, ceil_div
 from planner.workload.recipes.servers import DRAFT_METHOD, VLLM_OPTIONS, VLLM_SPECULATION, read_vllm_options
 from planner.workload.served_adapters import ServedAdapters
-from planner.workload.software.vllm import VllmSettings
+from planner.workload.software.vllm import VllmSettings, reserved_rank
 from planner.workload.workload import Inference
 
 _PATCH: Final = {"0.33": "0.33.0", "0.19": "0.19.0", "0.11": "0.11.0"}
@@ -84,9 +83,7 @@ def _write(facts: LaunchFacts) -> Job:
 def _reserved_adapters(workload: Inference) -> ServedAdapters | None:
     """Return the adapters with a rank that vLLM has, None without slots, so that no option names any."""
     own = workload.adapters
-    if own.slots and own.rank > VLLM_RANKS[-1]:
-        raise SpecError("adapters.rank", f"vLLM serves adapters up to rank {VLLM_RANKS[-1]}")
-    return own.evolve(rank=padded_rank(own.rank)) if own.slots else None
+    return own.evolve(rank=reserved_rank(own.rank)) if own.slots else None
 
 
 def _speculation(workload: Inference, facts: LaunchFacts) -> Setting:

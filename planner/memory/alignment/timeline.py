@@ -127,7 +127,7 @@ def _before_training(
             held = [*(base if gathered else passing), *gathered, *own_generation(architecture, workload), *beside]
             yield Snapshot("generate", held, "the trainer generates all completions of a step itself")
     scoring = _scoring(architecture, workload, program)
-    if alignment.generates:
+    if alignment.generates and alignment.scoring_passes:
         by_trainer = alignment.method == "ppo" and alignment.engine == "none"
         gathered = _gathered_model(architecture, workload) if by_trainer else []
         held = [*passing, *gathered, *scoring, *beside, *_waiting(engine)]

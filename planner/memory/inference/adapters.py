@@ -6,17 +6,10 @@ from typing import Final
 from planner.memory.result import Term
 from planner.memory.terms import library_symbol, model_symbol, workload_symbol
 from planner.memory.terms import term as memory_term
-from planner.models.architecture import Architecture, Tensor
+from planner.models.architecture import VOCABULARY_NAMES, Architecture, Tensor
 from planner.workload.workload import Inference
 
-VLLM_RANKS: Final = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""Ranks that vLLM reserves (0.33 config/lora.py, `MaxLoRARanks`); others are served in the next one."""
 _FUSED: Final = "gate_up"
-
-
-def padded_rank(rank: int) -> int:
-    """Return the rank that vLLM reserves for adapters of `rank`; one above the highest stays, and vLLM refuses it."""
-    return next((one for one in VLLM_RANKS if one >= rank), rank)
 
 
 def served_adapters_term(
@@ -65,4 +58,4 @@ def _is_target(tensor: Tensor, targets: str | tuple[str, ...]) -> bool:
 def _vocabulary_width(architecture: Architecture, targets: str | tuple[str, ...]) -> int:
     """Return inputs and outputs of embedding and output head, each with all rows of the vocabulary."""
     rows = (architecture.vocabulary or 0) * architecture.tensor_cards + architecture.hidden
-    return sum(rows for name in ("embed_tokens", "lm_head") if targets == "all-linear" or name in targets)
+    return sum(rows for name in VOCABULARY_NAMES if targets == "all-linear" or name in targets)

@@ -56,6 +56,10 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
         """Return the reasons why `gpu` cannot run `workload`, empty if it can."""
         return pytorch_reasons(workload, gpu)
 
+    def spread_of(self, _workload: WorkloadT) -> Spread:
+        """Return the spread of measurements of the program with such a workload."""
+        return self.spread
+
     def notes(self, _workload: WorkloadT) -> Iterator[str]:
         """Yield notes for users on what the program's estimate assumes."""
         yield from ()

@@ -33,6 +33,10 @@ from planner.workload.training import Training
 Trained = Callable[[Architecture, Training], PhaseSnapshots]
 """Function that returns the memory of a training step of a network on one card, as its replicas share it."""
 
+ALIGNED_SPREAD: Final = Spread(below=0.29, above=0.16)
+"""Spread of published whole runs of preference tuning and reinforcement learning, whose sequences are of any length up
+to the one that is allowed (`benchmarks/alignment_accuracy.py` leaves one source out at a time)."""
+
 
 class TrainingMemory(SoftwareMemory[Training]):
     """Training with plain PyTorch, and the base class of all training programs.
@@ -47,6 +51,10 @@ class TrainingMemory(SoftwareMemory[Training]):
     shares_engine_weights: bool = False
     scores_in_parts: bool = False
     selective_source = OPERATORS
+
+    def spread_of(self, workload: Training) -> Spread:
+        """Return the spread of measurements of the program, which is wider where it generates or compares answers."""
+        return self.spread if workload.alignment.method == "none" else ALIGNED_SPREAD
 
     def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of one optimizer step of `workload`, and of what it generates and scores."""

@@ -241,11 +241,15 @@ def _attention_seconds(machine: CardSpeed, batch: PassBatch, cards: int) -> floa
 
 
 def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, batch: PassBatch, weights: float) -> float:
-    """Return the bytes that a pass reads and writes to unpack weights; 0 if kernels unpack within the products."""
+    """Return the bytes that a pass reads and writes to unpack weights; 0 if kernels unpack within the products.
+
+    **Source**: llama.cpp ggml-cuda/mmq.cu `ggml_cuda_should_use_mmq`: experts are multiplied as they are stored.
+    """
     if not machine.engine.unpacks or batch.rows < _UNPACKED_FROM or not work.dequantised_bytes:
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
-    return (1 + work.dequantised_bytes / whole) * weights
+    unpacked = min(weights, work.fixed_bytes) if machine.engine.packed_experts else weights
+    return (1 + work.dequantised_bytes / whole) * unpacked
 
 
 def _tensor_exchange_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatch) -> float:

@@ -69,7 +69,8 @@ class Engine:
     `schedules_ahead`, while the card works on the pass before. `chunk` is the most tokens of one pass of a prompt, None
     for no limit. `compute_share` is the fraction that its products reach of the card's large ones. `pointwise_share` is
     the fraction of passes over memory that fused kernels still make. `unpacks` means that quantised weights are
-    dequantised to 16 bits before a product with many rows. `elementwise_kernels` are those of a layer if the results of
+    dequantised to 16 bits before a product with many rows, with `packed_experts` but those of experts.
+    `elementwise_kernels` are those of a layer if the results of
     one can wait in the cache for the next, and `scalar_bytes_per_clock` the most bytes that they move on one
     multiprocessor if they load one number at a time. `multiplies_stored` means that its products read fp8 and NVFP4 as
     stored, and `reads_float4` that it has kernels that read 4-bit floats. `batches_continuously` means that a new
@@ -102,6 +103,7 @@ class Engine:
     pointwise_share: float = 1.0
     waits_with: tuple[str, ...] = ()
     unpacks: bool = False
+    packed_experts: bool = False
     elementwise_kernels: int | None = None
     scalar_bytes_per_clock: float | None = None
     multiplies_stored: bool = False

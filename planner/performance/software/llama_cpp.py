@@ -170,6 +170,7 @@ ENGINE: Final = LlamaCppEngine(
     source=f"{_XD}, time left beside the reading of weights on 6 GDDR cards",
     chunk=512,
     unpacks=True,
+    packed_experts=True,
     elementwise_kernels=_ELEMENTWISE_KERNELS,
     scalar_bytes_per_clock=_SCALAR_BYTES_PER_CLOCK,
     stacked_layer_seconds=100e-6,

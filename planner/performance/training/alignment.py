@@ -144,7 +144,7 @@ def _other_phases(architecture: Architecture, workload: Training, gpu: Gpu, sett
         one = rollout.replaced(batch=at_once, parallel=sharing)
         time = inference_time(architecture, one, ((gpu, sharing.tensor),), setting)
         yield _phase("generation", ceil(rollout.batch / at_once), time, "⌈n / B⌉ × t_generation", _GENERATION)
-    if passes := _scoring_passes(alignment):
+    if passes := alignment.scoring_passes:
         length = workload.sequence_length or 1
         scored = rollout_workload(architecture, workload.replaced(alignment=alignment.evolve(engine="none")), sequences)
         whole = scored.replaced(prompt_length=length, context_length=length, parallel=Parallel(tensor=tensor, data=1))
@@ -155,16 +155,6 @@ def _other_phases(architecture: Architecture, workload: Training, gpu: Gpu, sett
         rate = links_of(gpu, setting).network_bytes_per_s if further else (gpu.bandwidth_bytes_per_s or 1.0) / 2
         copied = TimeResult(task="training", kind="step", seconds=size / rate, bound="communication")
         yield _phase("weight_sync", 1, copied, "W ÷ B", _SYNC)
-
-
-def _scoring_passes(alignment: Alignment) -> int:
-    """Return how many models read all sequences of a step without gradients.
-
-    **Source**: TRL 1.10 grpo_trainer.py: the policy itself scores what an engine generated (importance sampling).
-    """
-    policy = alignment.generates and (alignment.engine != "none" or alignment.method == "ppo")
-    reward = alignment.generates and alignment.reward == "model"
-    return sum((policy, alignment.scores_reference, reward, alignment.method == "ppo"))
 
 
 def _sequences_at_once(architecture: Architecture, rollout: Inference, gpu: Gpu) -> int:

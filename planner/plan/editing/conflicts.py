@@ -15,7 +15,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.editing.draft import WORKLOAD, WorkloadDraft
 from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
-from planner.workload.rules import ALL_RULES, check_given_lengths
+from planner.workload.rules import ALL_RULES, check_given
 from planner.workload.workload import Inference, Training
 
 _MAX_ROUNDS = 8
@@ -67,7 +67,7 @@ def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -
     while True:
         changed = _build_plan(plan, plan_edits, draft)
         try:
-            check_given_lengths(changed.workload, architecture)
+            check_given(changed.workload, architecture)
             evaluate(changed, catalog)
         except SpecError as error:
             # Each time another field goes back to its default, until none is left that could.

@@ -112,9 +112,9 @@ def offered_choices(field: WorkloadField, context: FieldContext, value: FieldVal
 
 
 def default_text(field: WorkloadField, effective_value: FieldValue, context: FieldContext) -> str:
-    """Return the title of a field's default, with the value that takes effect: `Default (NF4)`."""
+    """Return the title of a field's default, with the value that takes effect: `Default (NF4)`, or `None`."""
     if effective_value is None:
-        return "Default"
+        return field.option.placeholder.capitalize() or "Default"
     words, _, _ = field_value_text(field, effective_value, context).partition(" (")
     return f"Default ({title_in_sentence(words)})"
 

@@ -29,17 +29,17 @@ class ServingSupport(NamedTuple):
 
     `containers` are the supported file types, the native one first, `weight_formats` the formats of weights that it
     runs, the usual one first (empty: all in these files), and `networks` the kinds of models; `prompt_inputs` are the
-    inputs that estimates cover. `cache_names` maps KV-cache formats to the program's names. `own_fields` are
-    workload fields that only this program uses, besides its settings, and `ignored_fields` those that do not affect its
-    memory. `quantised_cache_attention` are the attention implementations that support a quantized cache. `offloads` are
-    the supported values of `parallel.offload`, and `default_split` is what its default parallelism splits. `graphs` is
-    the row of a log that includes CUDA graphs; `working_memory` and `outside_memory` explain the other contents of the
+    inputs that estimates cover. `cache_names` maps KV-cache formats to the program's names. `own_fields` are workload
+    fields that only this program uses, besides its settings, and `ignored_fields` those that do not affect its memory.
+    `quantised_cache_attention` are the attention implementations that support a quantized cache. `offloads` are the
+    supported values of `parallel.offload`, and `default_split` is what its default parallelism splits. `graphs` is the
+    row of a log that includes CUDA graphs; `working_memory` and `outside_memory` explain the other contents of the
     log's rows. `narrows_fp32` is whether FP32 checkpoints are loaded in 16 bits unless asked otherwise, and
     `memory_fraction` the setting by which the program sizes its KV cache, `sequence_limit` the one that limits how many
-    sequences run at the same time. `drafts` are its ways of speculative decoding,
-    `adapters` is whether its slots for LoRA adapters are estimated, and `caches_prefixes` whether it uses blocks of
-    common beginnings again, on cards and in RAM. `takes_fraction_of_card` means that `memory_fraction` is of the whole
-    card, whatever else is on it.
+    sequences run at the same time. `drafts` are its ways of speculative decoding, `adapters` is whether its slots for
+    LoRA adapters are estimated, `adapter_ranks` the ranks that it reserves, empty if any, and `caches_prefixes` whether
+    it uses blocks of common beginnings again, on cards and in RAM. `takes_fraction_of_card` means that
+    `memory_fraction` is of the whole card, whatever else is on it.
 
     **Source** of `narrows_fp32`: vLLM, `--dtype auto`: "FP16 precision for FP32 and FP16 models"; llama.cpp,
     `convert_hf_to_gguf.py --outtype auto`: "the highest-fidelity 16-bit float type"; transformers 5 loads as stored.
@@ -65,6 +65,7 @@ class ServingSupport(NamedTuple):
     sequence_limit: str = ""
     drafts: tuple[str, ...] = ()
     adapters: bool = False
+    adapter_ranks: tuple[int, ...] = ()
     caches_prefixes: bool = False
     takes_fraction_of_card: bool = False
 

@@ -61,6 +61,15 @@ class VllmSettings(EngineSettings):
         return str(value) if isinstance(value, float) else value
 
 
+_LORA_RANKS: Final = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Ranks that vLLM reserves (0.33 config/lora.py, `MaxLoRARanks`); others are served in the next one."""
+
+
+def reserved_rank(rank: int) -> int:
+    """Return the rank that vLLM reserves for adapters of `rank`; one above the highest stays, and is refused."""
+    return next((one for one in _LORA_RANKS if one >= rank), rank)
+
+
 VLLM: Final = Software(
     name="vllm",
     module="vllm",
@@ -83,5 +92,6 @@ VLLM: Final = Software(
         caches_prefixes=True,
         takes_fraction_of_card=True,
         adapters=True,
+        adapter_ranks=_LORA_RANKS,
     ),
 )

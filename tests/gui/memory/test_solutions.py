@@ -18,6 +18,7 @@ PLANS = {
     "training": Plan(model=SMALL, workload=Training(), gpu="h100-sxm5-80gb"),
 }
 PARTLY = Plan(model=LARGE, gpu="rtx-4090", workload=Inference(weights="Q4_K_M", gpu_layers=40))
+GROUPED = Training(method="lora", micro_batch=8, sequence_length=1536, alignment={"method": "grpo"})
 UNEQUAL = Inference(parallel=Parallel(pipeline=2), gpus=(CardCount(id="rtx-4090"), CardCount(id="tesla-t4")))
 
 
@@ -112,6 +113,7 @@ def test_unequal_cards_are_not_counted(catalog):
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Inference(batch=3)), "batch", "Batch size"),
         (PLANS["inference"], "context_length", "Context length, tokens"),
         (PARTLY, "gpu_layers", "GPU layers"),
+        (Plan(model=LLAMA, gpu="h100-sxm5-80gb", workload=GROUPED), "micro_batch", "Micro-batch size"),
         (PARTLY, "count", "GPUs with the layers split across them"),
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(method="lora")), "lora_rank", "LoRA rank"),
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(), count=1), "count", "GPUs with ZeRO-3"),

@@ -15,7 +15,7 @@ def test_a_reference_takes_as_much_as_the_weights_unless_adapters_are_turned_off
 ) -> None:
     memory = estimated(method=method, **grpo(reference=reference))
     assert bytes_of(memory, "step", "other_models") == copies * WEIGHTS * 2
-    assert bytes_of(memory, "score", "other_models") == copies * WEIGHTS * 2
+    assert bytes_of(memory, "forward", "other_models") == copies * WEIGHTS * 2
 
 
 def test_a_reward_model_counts_by_its_parameters() -> None:

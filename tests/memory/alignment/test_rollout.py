@@ -15,9 +15,10 @@ from planner.workload.training import Training
 
 def test_the_trainer_generates_all_completions_of_a_step_beside_its_states() -> None:
     memory = estimated(**grpo(completion_length=512))
-    assert [phase.name for phase in memory.phases] == [
-        "load", "generate", "score", "forward", "loss", "backward", "step"
-    ]  # fmt: skip
+    training = ["forward", "loss", "backward", "step"]
+    assert [phase.name for phase in memory.phases] == ["load", "generate", *training]
+    scored = estimated(**grpo(completion_length=512, reference="kept"))
+    assert [phase.name for phase in scored.phases] == ["load", "generate", "score", *training]
     workload = resolve_workload(NETWORK, asked(**grpo(completion_length=512)), 1).workload
     assert isinstance(workload, Training)
     rollout = rollout_workload(NETWORK, workload, 4)

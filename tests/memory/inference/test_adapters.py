@@ -4,8 +4,9 @@ import pytest
 from small_models import llama, other
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.inference.adapters import padded_rank, served_adapters_term
+from planner.memory.inference.adapters import served_adapters_term
 from planner.memory.parallel.tensor import tensor_share
+from planner.workload.software.vllm import reserved_rank
 from planner.workload.workload import Inference
 
 PROJECTIONS = 4 * (4096 + 4096) + 3 * (4096 + 11_008)
@@ -31,7 +32,7 @@ def test_vllm_also_prepares_embedding_and_head_and_rounds_up_the_rank():
     vocabulary = 2 * (32_000 + 4096)
     assert slots(slots=1, embeds=True).bytes == 16 * 2 * (32 * PROJECTIONS + vocabulary)
     assert slots(slots=1, embeds=True, targets=("lm_head",)).bytes == 16 * 2 * (32_000 + 4096)
-    assert [padded_rank(rank) for rank in (1, 5, 16, 17, 300, 600)] == [1, 8, 16, 32, 320, 600]
+    assert [reserved_rank(rank) for rank in (1, 5, 16, 17, 300, 600)] == [1, 8, 16, 32, 320, 600]
     found = estimate_memory(llama(), Inference(profile="vllm", adapters={"slots": 2, "rank": 12}))
     assert found.term("adapters").bytes == 2 * 16 * 2 * (32 * PROJECTIONS + vocabulary)
 

@@ -1,5 +1,6 @@
 """Prompts in chunks and decoding steps, with the arithmetic."""
 
+from dataclasses import replace
 from math import hypot
 
 import pytest
@@ -117,6 +118,11 @@ def test_experts_in_the_hosts_memory_are_multiplied_there_or_brought():
     # A prompt brings the experts that its 128 or 8,192 tokens visit: 0.61 of them, and all.
     assert prompt_time(one, 1, 128).offload == pytest.approx(0.75 * 0.61 * held / 25e9)
     assert prompt_time(one._replace(chunk=8192), 1, 8192).offload == pytest.approx(0.75 * held / 25e9)
+    # Experts are multiplied as they are stored: only the other weights are unpacked.
+    unpacked = one._replace(machine=one.machine._replace(engine=replace(one.machine.engine, packed_experts=False)))
+    kept, all_weights = (prompt_time(run, 1, 512).dequantisation for run in (one, unpacked))
+    read = one.work.read_bytes(512)
+    assert all_weights / kept == pytest.approx(read / one.work.fixed_bytes)
 
 
 def test_stages_do_not_overlap_where_the_cpu_multiplies():

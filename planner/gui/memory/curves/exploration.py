@@ -30,6 +30,7 @@ from planner.plan.solve import (
     largest_allowed,
     largest_that_fits,
     layer_count,
+    sizes_of,
     smallest_card,
 )
 from planner.present import format as fmt
@@ -118,7 +119,9 @@ def _axis_values(evaluation: Evaluation, axis: Axis, current: int, largest: int 
     limit = largest_allowed(evaluation.plan, axis)
     if axis in LENGTHS:
         return curve_values(current, largest, _SHORTEST_LENGTH, min(evaluation.max_context or limit, limit))
-    return curve_values(current, largest, 1, limit)
+    sizes = sizes_of(evaluation.plan, axis)
+    values = (sizes.at(sizes.step(value)) for value in curve_values(current, largest, 1, limit))
+    return tuple(sorted({*values, current}))
 
 
 def _reduced_counts(counts: Sequence[int], largest_count: int) -> list[int]:

@@ -30,7 +30,7 @@ class TypedNumber(TypedField):
     ) -> None:
         super().__init__(placeholder)
         self.kind, self.minimum, self.maximum, self.scale = kind, minimum, maximum, scale
-        self.is_optional = bool(placeholder)
+        self.is_optional, self._open_text = bool(placeholder), placeholder
         self._value = self._before = None if self.is_optional else minimum * scale
         self._edit.setAlignment(Qt.AlignmentFlag.AlignRight)
         self._edit.installEventFilter(self)
@@ -149,7 +149,7 @@ class NumberField(TypedNumber):
     def set_implied(self, value: int | None) -> None:
         """Set the number that applies to an empty field, where the slider and the arrow keys start."""
         self._implied = value
-        self.set_placeholder(fmt.UNKNOWN if value is None else fmt.integer(value))
+        self.set_placeholder(self._open_text if value is None else fmt.integer(value))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Change the number with the arrow and page keys."""

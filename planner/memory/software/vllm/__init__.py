@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.adapters import padded_rank, served_adapters_term
+from planner.memory.inference.adapters import served_adapters_term
 from planner.memory.inference.draft import draft_term, verified_rows
 from planner.memory.inference.engine_cache import engine_pages_term, waiting_notes
 from planner.memory.inference.engine_step import engine_step_term
@@ -18,7 +18,7 @@ from planner.memory.software.vllm.profile import buffers_term, hidden_term, samp
 from planner.memory.software.vllm.setup import CardSetup, VllmSetup, card_setup, setup_of
 from planner.models.architecture import Architecture
 from planner.units import GIB, MIB
-from planner.workload.software.vllm import VLLM, VllmSettings
+from planner.workload.software.vllm import VLLM, VllmSettings, reserved_rank
 from planner.workload.workload import Inference
 
 _COUNTS_GRAPHS: Final = "0.33"
@@ -70,7 +70,7 @@ class Vllm(ServingMemory):
             states = pages_term("state", sequences, pages.state_pages)
         buffers = buffers_term(architecture, setup)
         adapters = served_adapters_term(
-            architecture, workload, padded_rank(workload.adapters.rank), setup.element, _ADAPTERS, embeds=True
+            architecture, workload, reserved_rank(workload.adapters.rank), setup.element, _ADAPTERS, embeds=True
         )
         loaded = [item for item in (weights, draft_term(architecture, workload), adapters) if item is not None]
         kept = [item for item in (*loaded, cache, states, buffers) if item is not None and item.bytes]
