@@ -158,6 +158,7 @@ class MonitorTab(Tab):
         """Start reading, or reconnect to the driver if the tab disconnected while hidden."""
         self._hidden_timer.stop()
         self.feed.start()
+        self.feed.set_seen(True)
         if self._was_released_while_hidden:
             self._was_released_while_hidden = False
             self.feed.resume()
@@ -171,8 +172,9 @@ class MonitorTab(Tab):
             super().catch_up()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Start the timer that disconnects from the driver while the tab is hidden."""
+        """Read less often, and start the timer that disconnects from the driver while the tab is hidden."""
         super().hideEvent(event)
+        self.feed.set_seen(False)
         minutes = self.controller.settings.release_after_minutes
         if minutes is not None:
             self._hidden_timer.start(round(minutes * _MINUTE_MS))
