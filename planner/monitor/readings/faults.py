@@ -122,7 +122,7 @@ FAULTS: Final = {
     FaultKind.CARD_NOT_ANSWERING: FaultDescription(
         "the driver does not respond for this card",
         "Other cards are still read, and this one too as soon as the driver responds. If this persists, check dmesg "
-        "for Xid or NVRM lines; a reboot may be needed.",
+        "for errors of its driver (NVIDIA's are Xid and NVRM lines); a reboot may be needed.",
         "warning",
     ),
     FaultKind.STUCK: FaultDescription(
@@ -146,7 +146,7 @@ FAULTS: Final = {
     ),
     FaultKind.LOST: FaultDescription(
         "the card no longer responds",
-        "The card may have fallen off the bus: check dmesg for Xid 79. Other cards are still read. "
+        "The card may have fallen off the bus: check dmesg, of NVIDIA's cards for Xid 79. Other cards are still read. "
         "A reboot often helps.",
     ),
     FaultKind.RESET_REQUIRED: FaultDescription(
