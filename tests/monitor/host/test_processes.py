@@ -79,3 +79,22 @@ def test_the_cpu_of_a_tree_includes_children_that_work_for_the_process():
         for process in (*children, root):
             process.kill()
         root.communicate()
+
+
+def test_only_processes_that_began_since_are_asked_for_their_parent(monkeypatch):
+    asked = []
+    ppid = psutil.Process.ppid
+    monkeypatch.setattr(psutil.Process, "ppid", lambda process: asked.append(process.pid) or ppid(process))
+    processes = HostProcesses()
+    processes.look_up(os.getpid())
+    known = len(asked)
+    assert known > 1
+    assert processes.look_up(os.getppid()).name
+    assert len(asked) == known
+    processes.end_round()
+    asked.clear()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        processes.look_up(os.getpid())
+        assert child.pid in asked
+        assert os.getpid() not in asked
+        child.communicate(b"\n")
