@@ -156,7 +156,7 @@ def test_the_energy_line_says_what_it_is_based_on():
     assert "by 2 cards  ·  1,234\u2009kWh in the last 24\u2009h  ·  renting" in energy_line(day)
     part = day._replace(last_day_held_fraction=0.25, electricity_usd_last_day=250.0, idle_usd_last_day=31.4)
     assert (
-        "1,234\u2009kWh ($250.00 of electricity) in the last 24\u2009h, of which the server holds 25\u2009%  ·  "
+        "1,234\u2009kWh ($250 of electricity) in the last 24\u2009h, of which the server holds 25\u2009%  ·  "
         "idle time in it: $31.40 of rent"
     ) in energy_line(part)
     unmetered = energy_line(COSTS._replace(power_cards=0))
