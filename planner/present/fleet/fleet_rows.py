@@ -237,7 +237,8 @@ def _idle_part(costs: FleetCosts) -> str:
     number = f"{len(costs.idle):,} idle"
     if not costs.is_idle_priced:
         return number
-    return f"{number}, which cost {fmt.rounded_money(costs.idle_usd_per_day)} a day to rent"
+    cost = "costs" if len(costs.idle) == 1 else "cost"
+    return f"{number}, which {cost} {fmt.rounded_money(costs.idle_usd_per_day)} a day to rent"
 
 
 def energy_line(costs: FleetCosts) -> str:
@@ -266,7 +267,7 @@ def _energy_parts(costs: FleetCosts) -> list[str]:
     bill = "" if usd is None else f" ({fmt.rounded_money(usd)} of electricity)"
     parts = [f"{fmt.significant(costs.kwh_last_day)}{fmt.THIN}kWh{bill} in the last 24{fmt.THIN}h{held}"]
     if costs.idle_usd_last_day:
-        parts.append(f"idle time in it: {fmt.rounded_money(costs.idle_usd_last_day)} of rent")
+        parts.append(f"cards idle in that time: {fmt.rounded_money(costs.idle_usd_last_day)} of rent")
     return parts
 
 
