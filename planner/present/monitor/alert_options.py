@@ -1,4 +1,4 @@
-"""What raises an alert, as the window's settings and the command line's options say it."""
+"""Rules of alerts, as the window's settings and the command line's options say them."""
 
 from typing import Final, NamedTuple
 
