@@ -56,7 +56,7 @@ def ours(uuids: str, folder: str, size: str) -> tuple[QApplication, Callable[[st
     monitor = window.workspace.settings.current.monitor
     hidden = tuple(spec.key for spec in ALL if spec.key not in PLOTS)
     plots = monitor.plots.evolve(hidden=hidden)
-    window.workspace.settings.update(monitor=monitor.evolve(plots=plots, span_seconds=BEFORE_SECONDS))
+    window.workspace.settings.update(monitor=monitor.evolve(plots=plots))
     window.resize(*map(int, size.split("x")))
     tab = window.monitor()
     now = time.monotonic()
