@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
+from email.message import Message
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +33,8 @@ from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow, merge
 from planner.cost.refresh.store import PriceStore, offers_in_use, read_offers
 from planner.cost.renting.offer import Offer
 from planner.errors import PlannerError
+from planner.fleet.answers import read_answer, scrape_content
+from planner.fleet.cards import read_cards
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_hardware
 from planner.hardware.own_file import read_own
@@ -50,7 +53,9 @@ from planner.monitor.recording.diagnosed import diagnosed_history, diagnosed_tim
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import recording_from_bytes
 from planner.monitor.recording.summary import summarize_recording
+from planner.network import HttpReply
 from planner.numbers import BYTES, COUNT, LENGTH, MONEY, parse_number
+from planner.parsing import parse_prometheus
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.files import load_plan
@@ -61,6 +66,7 @@ from planner.plan.recipes.files import is_recipe_file, load_recipe
 from planner.records import read_records
 from planner.serving.traffic_files import load_traffic
 from planner.serving_runs.read import read_serving_runs
+from planner.storage import UnreadableFileError
 from planner.trace.analysis.summary import facts_of
 from planner.trace.child.messages import read_messages
 from planner.trace.files import is_recording_file, load_recording
@@ -139,6 +145,15 @@ def _read_recorded_lines(path: Path) -> object:
 
     recording = recording_from_bytes(gzip.compress(path.read_bytes(), 1), path)
     return summarize_recording(recording), diagnosed_times(diagnosed_history(recording))
+
+
+def _read_fleet_answer(path: Path) -> object:
+    return read_answer(HttpReply(200, path.read_bytes(), Message()), "prometheus")
+
+
+def _read_fleet_scrape(path: Path) -> object:
+    content = scrape_content(HttpReply(200, path.read_bytes(), Message()), "node1:9400")
+    return read_cards(parse_prometheus(content), at=1.0)
 
 
 def _read_recipe(path: Path) -> object:
@@ -307,6 +322,8 @@ READERS: dict[str, Reader] = {
     "memory-log, compared": Reader(_compare_memory_log, mutate_text, "run.log", slow=True),
     "serving-metrics": Reader(read_serving_runs, mutate_text, "a.metrics"),
     "serving-results": Reader(read_serving_runs, mutate_json_lines, "result.json"),
+    "fleet-answer": Reader(_read_fleet_answer, mutate_json, "answer.json"),
+    "fleet-scrape": Reader(_read_fleet_scrape, mutate_text, "node.prom", refuses=(UnreadableFileError,)),
     "corrections": Reader(load_corrections, mutate_json, "corrections.json"),
     "trace": Reader(_read_trace, mutate_gzip(mutate_json), "trace.json"),
     "trace, summarized": Reader(_trace_facts, mutate_gzip(mutate_json), "trace.json", slow=True),

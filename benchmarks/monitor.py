@@ -1,11 +1,13 @@
-"""Overhead of monitoring: `python benchmarks/monitor.py [--cards 8] [--interval 1] [--seconds 30] [--rivals FOLDER]`.
+"""Overhead of monitoring, with aims: `python benchmarks/monitor.py [--rivals FOLDER] [--interval 0.1] [--plain]`.
 
-The cards are those of the tests' own library, which costs less than a real driver, each with a process. In the same
-run: our sampler and the whole program, hidden and with 48 curves in sight (six plots of eight cards); an empty window
-with as many curves of pyqtgraph's own; gpustat and nvitop, if `--rivals` names a virtual environment with them, which
-is made and filled by pip where it is missing. Shares of a core are CPU time as counted by the kernel.
+The cards are those of the tests' own library, which costs less than a real driver. Measured are our sampler and the
+whole program, hidden with a process on each card and with none, and shown at 1280 × 800 with every curve in sight that
+fits there. With `--rivals`, a virtual environment with gpustat and nvitop, which is made and filled by pip where it is
+missing, both run at the same time as the hidden program. With `--plain`, an empty window draws as many curves by
+pyqtgraph alone. Shares of a core are CPU time as counted by the kernel.
 
-Then: after how long a line of `gpu-planner monitor --json` tells an Xid, a card that hangs, and a card that is lost.
+`--told` measures something else: after how long a line of `gpu-planner monitor --json` tells an Xid, a card that hangs,
+and a card that is lost.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import tempfile
 import time
 import venv
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -36,12 +38,14 @@ RIVALS = {
 # By NVML's numbers: ECC, power-capped time, memory temperature, energy, replays, NVLink, remapped rows, thermal time.
 FIELDS = {3: 0, 4: 0, 74: 0, 82: 70, 83: 10**9, 94: 0, 138: 1000, 139: 1000}
 FIELDS |= {142: 0, 143: 0, 144: 0, 145: 0, 251: 0, 252: 0}
-SETTLING_SECONDS = 5.0
+SETTLING_SECONDS = 4.0
 ROWS, COLUMNS = 60, 180
 # What programs ask a terminal, and what one answers: where its cursor is (ECMA-48, DSR and CPR).
 CURSOR_ASKED, CURSOR_TOLD = b"\x1b[6n", b"\x1b[1;1R"
 OF_GPUSTAT = 0.5
 OF_PLAIN = 1.5
+# Shares of a core that the window may take with eight cards at 1280 × 800, by the interval in seconds.
+SHOWN = {1.0: 0.02, 0.1: 0.12}
 # What the library does with the first card, and what a line then says.
 HAPPENINGS: dict[str, tuple[dict[str, object], tuple[str, ...], str]] = {
     "an Xid": ({}, ("0 8 79",), '"number":79'),
@@ -68,24 +72,70 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cards", type=int, default=8)
     parser.add_argument("--interval", type=float, default=1.0)
-    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of each measurement")
+    parser.add_argument("--size", default="1280x800", help="size of the window in pixels")
     parser.add_argument("--rivals", type=Path, help="a virtual environment with gpustat and nvitop")
+    parser.add_argument("--plain", action="store_true", help="compare with as many curves of pyqtgraph alone")
+    parser.add_argument("--told", action="store_true", help="only after how long what happens to a card is told")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, busy_processes(arguments.cards) as pids:
         fake = FakeNvml(Path(folder), build(Path(folder) / "library"))
         fake.say(*(busy_card(number, pid) for number, pid in enumerate(pids)))
-        print(f"{arguments.cards} cards every {arguments.interval:g} s, over {arguments.seconds:g} s")
-        print(f"{'program':<44}{'% of a core':>12}{'MiB':>8}{'threads':>9}")
-        hidden, shown, points = measure_ours(fake, Path(folder), arguments)
-        plain = measure_plain(points, arguments.seconds)
-        rivals = measure_rivals(fake, arguments) if arguments.rivals else {}
-        for name in HAPPENINGS:
-            seconds = seconds_until_told(fake, name, pids, arguments.interval)
-            is_met = "met" if seconds <= MOST_SECONDS_UNTIL_TOLD else "missed"
-            print(f"{name} is told after {seconds:.2f} s (aim ≤ {MOST_SECONDS_UNTIL_TOLD:g} s: {is_met})", flush=True)
-    print_aim("sampler and hidden window, of gpustat's", hidden, rivals.get("gpustat"), OF_GPUSTAT)
-    for name, cost in plain.items():
-        print_aim(f"the window with 48 curves, of {name}", shown, cost, OF_PLAIN)
+        if arguments.told:
+            print_told(fake, pids, arguments.interval)
+        else:
+            print_costs(fake, Path(folder), arguments)
+
+
+def print_told(fake: FakeNvml, pids: list[int], interval: float) -> None:
+    """Print after how long each happening is told."""
+    for name in HAPPENINGS:
+        seconds = seconds_until_told(fake, name, pids, interval)
+        is_met = "met" if seconds <= MOST_SECONDS_UNTIL_TOLD else "missed"
+        print(f"{name} is told after {seconds:.2f} s (aim ≤ {MOST_SECONDS_UNTIL_TOLD:g} s: {is_met})", flush=True)
+
+
+def print_costs(fake: FakeNvml, folder: Path, arguments: argparse.Namespace) -> None:
+    """Print what every program takes, and the aims."""
+    print(f"{arguments.cards} cards every {arguments.interval:g} s, over {arguments.seconds:g} s")
+    print(f"{'program':<50}{'% of a core':>12}{'MiB':>8}{'threads':>9}")
+    write_settings(folder / "home", arguments.interval)
+    uuids = ",".join(map(uuid_of, range(arguments.cards)))
+    aims: list[tuple[str, Cost, Cost | None, float]] = []
+    with window("ours", uuids, str(folder / "home"), arguments.size, environment=quiet(fake)) as (process, tell):
+        tell("show")
+        time.sleep(SETTLING_SECONDS)
+        tell("hide")
+        (sampler,) = psutil.Process(process.pid).children()
+        both = [sampler, psutil.Process(process.pid)]
+        with rivals(fake, arguments) as running:
+            for title in ("with a process on each card", "without processes"):
+                time.sleep(SETTLING_SECONDS)
+                sampled, hidden, *others = costs_of([*both, *running.values()], arguments.seconds)
+                print_cost(f"sampler, {title}", sampled)
+                print_cost(f"hidden window, {title}", hidden)
+                for name, cost in zip(running, others, strict=True):
+                    print_cost(f"{name}, {title}", cost)
+                    if name == "gpustat":
+                        aims.append(
+                            (f"sampler and hidden window of gpustat's, {title}", sampled + hidden, cost, OF_GPUSTAT)
+                        )
+                fake.say(*(busy_card(number, None) for number in range(arguments.cards)))
+        tell("show")
+        time.sleep(SETTLING_SECONDS)
+        sampled, shown = costs_of(both, arguments.seconds)
+        seen = tell("show")
+    print_cost(f"window, shown with {seen['curves']} curves", shown)
+    print(f"  {seen['plots']} plots of {seen['points']} points a curve on {seen['size'][0]} × {seen['size'][1]}")
+    if not seen["plots"] or seen["curves"] != seen["plots"] * arguments.cards:
+        raise SystemExit(f"the window shows {seen}")
+    if arguments.interval in SHOWN:
+        aims.append((f"shown at {arguments.size}, of a core", shown, None, SHOWN[arguments.interval]))
+    if arguments.plain:
+        for name, cost in measure_plain(seen, arguments.seconds).items():
+            aims.append((f"shown, of {name}", shown, cost, OF_PLAIN))
+    for aim in aims:
+        print_aim(*aim)
 
 
 @contextmanager
@@ -101,11 +151,11 @@ def busy_processes(count: int) -> Iterator[list[int]]:
             process.wait()
 
 
-def busy_card(number: int, pid: int) -> dict[str, object]:
-    """Return the readings of a healthy, busy card: all that the sampler queries."""
+def busy_card(number: int, pid: int | None) -> dict[str, object]:
+    """Return the readings of a healthy, busy card: all that the sampler queries; `pid` is the process on it."""
     fields = {f"{number}.field.{field}": value for field, value in FIELDS.items()}
     gpm = {f"{number}.gpm.{metric}": 50 for metric in (1, 2, 3, 5, 10)}
-    processes = {f"{number}.process.compute": f"{pid}:{2**30}"}
+    processes = {} if pid is None else {f"{number}.process.compute": f"{pid}:{2**30}"}
     return card(number, uuid_of(number), gpm=1, margin=30, jpeg=0, ofa=0) | fields | gpm | processes
 
 
@@ -119,50 +169,21 @@ def quiet(fake: FakeNvml) -> dict[str, str]:
     return {name: value for name, value in fake.environment.items() if name != "FAKE_NVML_LOG"}
 
 
-def measure_ours(fake: FakeNvml, folder: Path, arguments: argparse.Namespace) -> tuple[Cost, Cost, int]:
-    """Return the cost of the hidden program, the cost of the shown window, and the number of points per curve.
-
-    Raises:
-        SystemExit: If the window shows other plots than it should.
-    """
-    write_settings(folder / "home", arguments.interval)
-    uuids = ",".join(map(uuid_of, range(arguments.cards)))
-    with window("ours", uuids, str(folder / "home"), environment=quiet(fake)) as (process, tell):
-        tell("show")
-        time.sleep(SETTLING_SECONDS)
-        tell("hide")
-        time.sleep(SETTLING_SECONDS)
-        (sampler,) = psutil.Process(process.pid).children()
-        both = [sampler, psutil.Process(process.pid)]
-        hidden = costs_of(both, arguments.seconds)
-        tell("show")
-        time.sleep(SETTLING_SECONDS)
-        shown = costs_of(both, arguments.seconds)
-        seen = tell("show")
-    if seen["plots"] != 6 or seen["curves"] != 6 * arguments.cards:
-        raise SystemExit(f"the window shows {seen}")
-    print_cost("the sampler", hidden[0])
-    print_cost("the window, hidden", hidden[1])
-    print_cost("the sampler and the hidden window", hidden[0] + hidden[1])
-    print_cost("the window, shown with 48 curves", shown[1])
-    print(f"  {seen['curves']} curves of {seen['points']} points, plots on {seen['size'][0]} × {seen['size'][1]}")
-    return hidden[0] + hidden[1], shown[1], seen["points"]
-
-
 def write_settings(home: Path, interval: float) -> None:
     """Write the settings with the sampling interval in seconds."""
     home.mkdir()
     (home / "settings.json").write_text(json.dumps({"monitor": {"interval_seconds": interval}}))
 
 
-def measure_plain(points: int, seconds: float) -> dict[str, Cost]:
-    """Return the cost of empty windows that redraw the same number of curves once a second."""
-    found = {}
+def measure_plain(seen: dict[str, Any], seconds: float) -> dict[str, Cost]:
+    """Return the cost of empty windows that redraw as many curves, on as large plots, once a second."""
+    found, like = {}, [str(seen[name]) for name in ("plots", "curves", "points")]
+    size = "x".join(map(str, seen["size"]))
     for name, words in {"pyqtgraph alone": (), "pyqtgraph alone, its time moving": ("moving",)}.items():
-        with window("plain", str(points), *words, environment=dict(os.environ)) as (process, _tell):
+        with window("plain", *like, size, *words, environment=dict(os.environ)) as (process, _tell):
             time.sleep(SETTLING_SECONDS)
             found[name] = costs_of([psutil.Process(process.pid)], seconds)[0]
-        print_cost(f"{name}, 48 curves", found[name])
+        print_cost(f"{name}, {seen['curves']} curves", found[name])
     return found
 
 
@@ -197,23 +218,34 @@ def window(*words: str, environment: dict[str, str]) -> Iterator[tuple[subproces
         told.close()
 
 
-def measure_rivals(fake: FakeNvml, arguments: argparse.Namespace) -> dict[str, Cost]:
-    """Return the cost of other monitors with the same library."""
-    folder = arguments.rivals
+@contextmanager
+def rivals(fake: FakeNvml, arguments: argparse.Namespace) -> Iterator[dict[str, psutil.Process]]:
+    """Run other monitors with the same library, by name; none without their environment.
+
+    Raises:
+        SystemExit: If one of them has ended by itself.
+    """
+    with ExitStack() as stack:
+        running = {}
+        for name, (_, words) in RIVALS.items() if arguments.rivals else ():
+            install(arguments.rivals)
+            command = [
+                str(arguments.rivals / "bin" / name),
+                *(word.format(interval=arguments.interval) for word in words),
+            ]
+            running[name] = stack.enter_context(in_terminal(command, quiet(fake)))
+        yield running
+        for name, process in running.items():
+            if process.status() == psutil.STATUS_ZOMBIE:
+                raise SystemExit(f"{name} has ended by itself")
+
+
+def install(folder: Path) -> None:
+    """Make a virtual environment with the other monitors, unless there is one."""
     if not folder.exists():
         venv.create(folder, with_pip=True)
         packages = [package for package, _ in RIVALS.values()]
         subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", *packages], check=True)
-    found = {}
-    for name, (_, words) in RIVALS.items():
-        command = [str(folder / "bin" / name), *(word.format(interval=arguments.interval) for word in words)]
-        with in_terminal(command, quiet(fake)) as process:
-            time.sleep(SETTLING_SECONDS)
-            found[name] = costs_of([process], arguments.seconds)[0]
-            if process.status() == psutil.STATUS_ZOMBIE:
-                raise SystemExit(f"{name} has ended by itself")
-        print_cost(name, found[name])
-    return found
 
 
 @contextmanager
@@ -259,9 +291,9 @@ def costs_of(processes: list[psutil.Process], seconds: float) -> list[Cost]:
 
 
 def spent(process: psutil.Process) -> float:
-    """Return the CPU time of a process in seconds."""
-    times = process.cpu_times()
-    return float(times.user + times.system)
+    """Return the CPU time of a process in seconds, by its own clock, since the kernel's counts are of hundredths."""
+    # clock_getcpuclockid of Linux: CPUCLOCK_SCHED of the process.
+    return time.clock_gettime(~process.pid << 3 | 2)
 
 
 def seconds_until_told(fake: FakeNvml, name: str, pids: list[int], interval: float) -> float:
@@ -285,14 +317,14 @@ def seconds_until_told(fake: FakeNvml, name: str, pids: list[int], interval: flo
 
 def print_cost(name: str, cost: Cost) -> None:
     """Print a row."""
-    print(f"{name:<44}{cost.core * 100:>12.2f}{cost.mebibytes:>8.1f}{cost.threads:>9}", flush=True)
+    print(f"{name:<50}{cost.core * 100:>12.2f}{cost.mebibytes:>8.1f}{cost.threads:>9}", flush=True)
 
 
 def print_aim(name: str, cost: Cost, of: Cost | None, most: float) -> None:
-    """Print a ratio with its target."""
-    if of is not None:
-        ratio = cost.core / of.core
-        print(f"{name}: {ratio:.2f} (aim ≤ {most:g}: {'met' if ratio <= most else 'missed'})")
+    """Print a share with its aim: of another program's cost, or of a core."""
+    share = cost.core if of is None else cost.core / of.core
+    shown, aim = (f"{share:.2%}", f"{most:.0%}") if of is None else (f"{share:.2f}", f"{most:g}")
+    print(f"{name}: {shown} (aim ≤ {aim}: {'met' if share <= most else 'missed'})")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """A window that `benchmarks/monitor.py` measures, drawn offscreen; it reads commands from its input, one per line.
 
-python benchmarks/monitor_window.py ours UUIDS FOLDER       the whole program, its settings and plan in FOLDER
-python benchmarks/monitor_window.py plain POINTS [moving]   an empty window with as many curves of pyqtgraph's own
+python benchmarks/monitor_window.py ours UUIDS FOLDER 1280x800
+    the whole program, its settings and plan in FOLDER
+python benchmarks/monitor_window.py plain PLOTS CURVES POINTS 1280x800 [moving]
+    an empty window with as many curves of pyqtgraph's own
 
 `show` shows the Monitor tab, `hide` another one; after each command it prints a line that describes the visible plots.
 """
@@ -24,9 +26,6 @@ from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
 
 PLOTS = ("utilization", "memory_used", "power", "temperature", "sm_clock", "memory_controller")
-CURVES_A_PLOT = 8
-SIZE = (1920, 1500)
-PLOTS_SIZE = (1760, 860)
 BEFORE_SECONDS = 600
 
 
@@ -47,7 +46,7 @@ def main() -> None:
     app.exec()
 
 
-def ours(uuids: str, folder: str) -> tuple[QApplication, Callable[[str], object]]:
+def ours(uuids: str, folder: str, size: str) -> tuple[QApplication, Callable[[str], object]]:
     """Return the program with ten minutes of history of the monitored cards, and its command handler."""
     os.environ["GPU_PLANNER_HOME"] = folder
     from planner.gui.app import create
@@ -57,8 +56,8 @@ def ours(uuids: str, folder: str) -> tuple[QApplication, Callable[[str], object]
     monitor = window.workspace.settings.current.monitor
     hidden = tuple(spec.key for spec in ALL if spec.key not in PLOTS)
     plots = monitor.plots.evolve(hidden=hidden)
-    window.workspace.settings.update(monitor=monitor.evolve(plots=plots, span_seconds=BEFORE_SECONDS))
-    window.resize(*SIZE)
+    window.workspace.settings.update(monitor=monitor.evolve(plots=plots))
+    window.resize(*map(int, size.split("x")))
     tab = window.monitor()
     now = time.monotonic()
     for second in range(-BEFORE_SECONDS, 0):
@@ -100,23 +99,23 @@ def drawn(grid: Any) -> dict[str, object]:
     return {"plots": len(panels), "curves": len(curves), "points": points, "size": [grid.width(), grid.height()]}
 
 
-def plain(points: str, *moving: str) -> tuple[QApplication, Callable[[str], object]]:
+def plain(shown: str, drawn: str, points: str, size: str, *moving: str) -> tuple[QApplication, Callable[[str], object]]:
     """Return an empty window with plots of pyqtgraph that are redrawn once a second, with a moving time if asked."""
     import pyqtgraph as pg
 
     app = QApplication([])
     window, count = QWidget(), int(points)
     layout = QGridLayout(window)
-    plots = [pg.PlotWidget() for _ in PLOTS]
+    plots = [pg.PlotWidget() for _ in range(int(shown))]
     curves = []
     for number, plot in enumerate(plots):
         layout.addWidget(plot, number // 2, number % 2)
         plot.setXRange(0, count, padding=0)
         plot.setYRange(0, 2)
-        curves += [plot.plot(pen=color) for color in range(CURVES_A_PLOT)]
+        curves += [plot.plot(pen=color) for color in range(int(drawn) // len(plots))]
     times, random = np.arange(float(count)), np.random.default_rng(0)
     values = [np.sin(times / 30 + place) * 0.5 + random.random(count) * 0.1 + 1 for place in range(len(curves))]
-    window.resize(*PLOTS_SIZE)
+    window.resize(*map(int, size.split("x")))
     window.show()
     ticks = iter(range(1, 10**9))
 

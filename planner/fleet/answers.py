@@ -111,13 +111,9 @@ class _SeriesReader:
                 return
             try:
                 one, self.index = _DECODER.raw_decode(text, self.index)
-                labels = one["metric"]
-                if "values" in one:
-                    yield AnswerSeries(labels, tuple([(at, float(value)) for at, value in one["values"]]))
-                else:
-                    at, value = one["value"]
-                    yield AnswerSeries(labels, ((at, float(value)),))
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                values = one["values"] if "values" in one else (one["value"],)
+                yield AnswerSeries({**one["metric"]}, tuple([(float(at), float(value)) for at, value in values]))
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 what = "ends" if self.index >= len(text) or isinstance(error, json.JSONDecodeError) else "has a fault"
                 message = f"the answer of {self._host} {what} in series {count + 1:,}"
                 raise NetworkError(message, "Try again; a proxy between may cut long answers.") from error
@@ -158,7 +154,7 @@ def _error(envelope: Mapping[str, Any], reply: HttpReply, host: str) -> PlannerE
     if reply.status in _STATUSES:
         what, hint = _STATUSES[reply.status]
         return NetworkError(f"{host} {what}{f': {stated}' if stated else ''}", hint)
-    hint = next((hint for words, hint in _LIMITS if words in stated.lower()), "")
+    hint = next((hint for words, hint in _LIMITS if words in stated.lower()), "Look into the log of that server.")
     return PlannerError(f"{host} refuses the query ({reply.status}): {stated or 'no reason stated'}", hint)
 
 

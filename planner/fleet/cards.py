@@ -56,6 +56,13 @@ class _Row(NamedTuple):
     rank: int
     known: dict[float, Reading]
 
+    def is_of(self, labels: Mapping[str, str]) -> bool:
+        """Return whether a series of the metric states it of a whole card, by its labels."""
+        where = self.metric.where
+        return self.exporter.ignored not in labels and (
+            not where or all(labels.get(label) == wanted for label, wanted in where)
+        )
+
 
 def _rows() -> dict[str, tuple[_Row, ...]]:
     rows: dict[str, tuple[_Row, ...]] = {}
@@ -152,9 +159,7 @@ def read_cards(samples: Iterable[LabelledValue], rates: Iterable[LabelledValue] 
         for name, labels, value in source:
             for row in rows_of(name):
                 metric, exporter = row.metric, row.exporter
-                if (metric.use == "rate") is not is_rate or exporter.ignored in labels:
-                    continue
-                if metric.where and any(labels.get(label) != wanted for label, wanted in metric.where):
+                if (metric.use == "rate") is not is_rate or not row.is_of(labels):
                     continue
                 card = _card_of(gathered, exporter, labels)
                 if metric.use == "info":

@@ -2,11 +2,14 @@
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from planner.errors import PlannerError
 from planner.fleet.cards import FleetCard, read_cards, rows_of
 from planner.fleet.connection import FleetConnection
+from planner.fleet.last_day import CardDay, read_last_day
 from planner.fleet.prometheus import names_selector
 from planner.fleet.serving import FleetServer, read_servers
 from planner.fleet.sources import FleetSource, Poll, PrometheusSource, open_source
@@ -24,6 +27,7 @@ _LEAST_WINDOW_SECONDS: Final = 120.0
 _WINDOW_SCRAPES: Final = 8
 _SILENT_SCRAPES: Final = 2.5
 _FORGOTTEN_SECONDS: Final = 86_400.0
+_DAY_EVERY_SECONDS: Final = 600.0
 _HOST: Final = "host"
 _FOLLOWED: Final = frozenset(
     (
@@ -41,7 +45,8 @@ _FOLLOWED: Final = frozenset(
 class Fleet:
     """The state of a fleet at `at_seconds` (since 1970, by its server's clock).
 
-    `verdicts` are the diagnoses by the card's key, as far as there are any yet. `notes` say what is unusual.
+    `verdicts` are the diagnoses by the card's key, as far as there are any yet, `days` its last 24 hours, as far as a
+    Prometheus holds them. `notes` say what is unusual.
     """
 
     title: str
@@ -52,6 +57,7 @@ class Fleet:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     servers: tuple[FleetServer, ...] = ()
     notes: tuple[str, ...] = ()
+    days: Mapping[str, CardDay] = field(default_factory=dict)
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -112,6 +118,7 @@ def read_fleet(connections: Sequence[FleetConnection], environment: Mapping[str,
     watch = FleetWatch(open_source(connections, environment))
     watch.poll()
     watch.fill_past()
+    watch.read_last_day()
     return watch.diagnose()
 
 
@@ -128,6 +135,8 @@ class FleetWatch:
         self._rings: dict[tuple[str, str], _Ring] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._totals: dict[tuple[str, str], float] = {}
+        self._days: Mapping[str, CardDay] = {}
+        self._day_at = float("-inf")
 
     def poll(self) -> Fleet:
         """Ask the source, and return the fleet with the diagnoses so far; `diagnose` makes new ones.
@@ -181,6 +190,20 @@ class FleetWatch:
         for (owner, name), ring in rings.items():
             for at, value in zip(ring.times, ring.values, strict=True):
                 self._note(owner, name, at, Reading(value))
+
+    def read_last_day(self) -> None:
+        """Read the energy and idle time of the last 24 hours from a Prometheus, at most every ten minutes.
+
+        What the server refuses stays unknown, since it needs many samples of large fleets.
+        """
+        fleet, source = self.fleet, self.source
+        if fleet is None or not isinstance(source, PrometheusSource):
+            return
+        if fleet.at_seconds - self._day_at >= _DAY_EVERY_SECONDS:
+            self._day_at = fleet.at_seconds
+            with suppress(PlannerError):
+                self._days = read_last_day(source.server, source.names[0])
+            self.fleet = replace(fleet, days=self._days)
 
     def diagnose(self, hosts: Sequence[str] | None = None) -> Fleet:
         """Diagnose the cards of `hosts`, by default of all, and return the fleet with the new verdicts.
@@ -259,7 +282,15 @@ class FleetWatch:
         servers = read_servers(poll.gauges, poll.growth, poll.growth_seconds)
         verdicts = dict(self._verdicts)
         return Fleet(
-            self.source.title, poll.at, poll.interval_seconds, tuple(cards), poll.hosts, verdicts, servers, notes
+            self.source.title,
+            poll.at,
+            poll.interval_seconds,
+            tuple(cards),
+            poll.hosts,
+            verdicts,
+            servers,
+            notes,
+            self._days,
         )
 
 

@@ -19,6 +19,7 @@ _HOURS: Final = 24.0
 _IDLE_KINDS: Final = frozenset((VerdictKind.IDLE, VerdictKind.IDLE_HELD))
 _MILLION: Final = 1e6
 _HOUR_SECONDS: Final = 3_600.0
+_JOULES_PER_KWH: Final = 3.6e6
 
 
 class IdleCard(NamedTuple):
@@ -29,9 +30,11 @@ class IdleCard(NamedTuple):
 
 
 class FleetCosts(NamedTuple):
-    """Power now and what it comes to in a day; rents are medians of the catalog's current on-demand offers.
+    """Power now, energy, and rents, which are medians of the catalog's current on-demand offers.
 
-    `priced` of all cards have a rent. `power_cards` of them report their power.
+    `priced` of all cards have a rent. `power_cards` of them report their power. `kwh_per_day` is what the power now
+    comes to in a day, `kwh_last_day` what was used in the last 24 hours, of which the server holds
+    `last_day_held_fraction`; None without a Prometheus that holds some of them.
     """
 
     power_watts: float
@@ -43,6 +46,10 @@ class FleetCosts(NamedTuple):
     idle: tuple[IdleCard, ...]
     idle_usd_per_day: float
     price_date: str | None
+    kwh_last_day: float | None = None
+    last_day_held_fraction: float | None = None
+    electricity_usd_last_day: float | None = None
+    idle_usd_last_day: float | None = None
 
     @property
     def is_idle_priced(self) -> bool:
@@ -91,7 +98,8 @@ class FleetPrices:
     def costs(self, fleet: Fleet, usd_per_kwh: float | None = None) -> FleetCosts:
         """Return what the fleet costs, with electricity at `usd_per_kwh` if that is given.
 
-        **Formula** kWh a day: power now × 24 h. Idle: rent × 24 h of each card whose diagnosis is idle.
+        **Formula** kWh a day: power now × 24 h. kWh of the last day: the integral of the power that the server holds.
+        Idle: rent × 24 h of each card whose diagnosis is idle; of the last day, rent × the time with little use.
 
         **Assumes** that a MIG instance's power is its card's, so that it is not added twice.
         """
@@ -105,6 +113,13 @@ class FleetPrices:
             for card in cards
             if card.key in fleet.verdicts and fleet.verdicts[card.key].kind in _IDLE_KINDS
         )
+        days = {card.key: fleet.days[card.key] for card in cards if card.key in fleet.days}
+        used = sum(day.joules for day in days.values()) / _JOULES_PER_KWH if days else None
+        idle_rents = [
+            usd * day.idle_seconds / _HOUR_SECONDS
+            for key, day in days.items()
+            if day.idle_seconds is not None and (usd := rents[key][0]) is not None
+        ]
         return FleetCosts(
             sum(drawn),
             len(drawn),
@@ -115,6 +130,10 @@ class FleetPrices:
             tuple(sorted(idle, key=lambda one: -(one.usd_per_day or 0.0))),
             sum(one.usd_per_day or 0.0 for one in idle),
             min((day for _, day in rents.values() if day), default=None),
+            used,
+            sum(day.held_fraction for day in days.values()) / len(days) if days else None,
+            None if usd_per_kwh is None or used is None else used * usd_per_kwh,
+            sum(idle_rents) if idle_rents else None,
         )
 
     def serving(self, fleet: Fleet) -> tuple[ServingCost, ...]:

@@ -96,9 +96,22 @@ def function_of_each(
     """Return a query of a function of each metric, joined: series of several would be the same without their names."""
     chosen = ",".join(f"{name}={_quoted(value)}" for name, value in (labels or {}).items())
     window = f"[{seconds}s]" if seconds else ""
-    return " or ".join(
-        f'label_replace({function}({name}{{{chosen}}}{window}),"{NAME_LABEL}","{name}","","")' for name in names
-    )
+    return " or ".join(_named(f"{function}({name}{{{chosen}}}{window})", name) for name in names)
+
+
+def over_last_day(function: str, limits: Mapping[str, float | None], seconds: int, step: int) -> str:
+    """Return a query of a function over the values that metrics had every `step` seconds, joined.
+
+    Of a metric with a limit, the value is 1 while it was lower, else 0.
+    """
+    values = {
+        name: f"{name}{{}}" if limit is None else f"({name}{{}} < bool {limit:g})" for name, limit in limits.items()
+    }
+    return " or ".join(_named(f"{function}({value}[{seconds}s:{step}s])", name) for name, value in values.items())
+
+
+def _named(query: str, name: str) -> str:
+    return f'label_replace({query},"{NAME_LABEL}","{name}","","")'
 
 
 def _quoted(text: str) -> str:

@@ -107,7 +107,7 @@ def _fault_check(latest: Latest, fault: Fault) -> SetupCheck:
     subject = names.get(fault.uuid or "", "State")
     detail = f" ({fault.detail})" if fault.detail else ""
     return SetupCheck(
-        subject, _OUTCOMES[fault.description.severity], f"{fault.description.title}{detail}", fault.description.advice
+        subject, _OUTCOMES[fault.description.severity], f"{fault.description.title}{detail}", fault.description.remedy
     )
 
 
@@ -157,8 +157,8 @@ def readings_blocking_fault(latest: Latest) -> Fault | None:
 def unavailable_error(fault: Fault) -> MonitorUnavailableError:
     """Return the error for a fault that prevents reading all cards."""
     detail = f" ({fault.detail})" if fault.detail else ""
-    see_also = "" if fault.kind in LINK_FAULTS else " See also: gpu-planner monitor --doctor"
-    hint = f"{fault.description.advice}{see_also}"
+    see_also = "" if fault.kind in LINK_FAULTS else "See also: gpu-planner monitor --doctor"
+    hint = " ".join(filter(None, (fault.description.remedy, see_also)))
     return MonitorUnavailableError(f"{fault.description.title}{detail}", hint, fault.kind.value)
 
 

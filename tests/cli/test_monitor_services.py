@@ -18,6 +18,7 @@ from fake_nvml_kit import LONGEST_SECONDS, A, B, card
 from prometheus_client.parser import text_string_to_metric_families
 
 from planner.cli import main as cli
+from planner.present.format import THIN
 
 PROMTOOL = shutil.which("promtool")
 
@@ -195,6 +196,22 @@ def test_alerts_reach_a_command_and_a_webhook_once(fake_nvml, tmp_path):
     assert kind == "xid\n"
 
 
+def test_thresholds_of_alerts_are_options(fake_nvml, tmp_path):
+    received = tmp_path / "received"
+    received.touch()
+    script = tmp_path / "alert.sh"
+    script.write_text(f'echo "$GPU_PLANNER_ALERT_TITLE" >> {received}')
+    fake_nvml.say(card(0, A), events=("0 8 79",))
+    words = ("--alert-command", f"sh {script}", "--alert-temperature", "55", "--alert-xid", "off", "--alert-after", "0")
+    with monitoring(fake_nvml.environment, *words, "--alert-memory", "4 %", "--interval", "0.2"):
+        wait_for(lambda: len(received.read_text().splitlines()) == 2)
+    # The thresholds are those of the options, and an Xid is none of them.
+    assert set(received.read_text().splitlines()) == {
+        f"Card 0 Test 0 is at 60{THIN}°C",
+        f"Card 0 Test 0 uses 4{THIN}% of its memory",
+    }
+
+
 def labels_text(labels):
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
 
@@ -260,6 +277,9 @@ def test_rules_and_dashboard_are_printed_and_prometheus_accepts_the_rules(capsys
         (["--textfile", "/nowhere/x.prom"], "/nowhere"),
         (["--alert-webhook", "http://example.com"], "a webhook is an address that starts with https://"),
         (["--alert-command", "'"], "is not a command"),
+        (["--alert-temperature", "80"], "--alert-temperature needs --alert-command COMMAND"),
+        (["--alert-webhook", "https://example.com", "--alert-lost", "no"], "'no' is neither on nor off"),
+        (["--alert-command", "x", "--alert-memory", "101"], "too large. Type a percentage from 1 to 100, or off"),
         (["gpu-box"], "is not ssh://"),
         (["ssh://-oProxyCommand=x"], "is not ssh://"),
         (["ssh://gpu-box", "--doctor"], "ssh://gpu-box and --doctor cannot be combined"),
@@ -287,3 +307,6 @@ def test_a_machine_that_cannot_be_reached_is_an_error_with_advice(ssh_server, mo
     assert "hint: Install it there as on this one" in capsys.readouterr().err
     assert cli.main(["monitor", address, "--once"]) == 3
     assert "GPU Planner was not found on the other machine" in capsys.readouterr().err
+    # What has ended does not connect again.
+    assert cli.main(["monitor", str(ssh_server.address("/bin/false")._replace(port=1)), "--once"]) == 3
+    assert capsys.readouterr().err.endswith("hint: Check its name, the network, and: ssh HOST\n")

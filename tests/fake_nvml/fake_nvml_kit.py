@@ -192,27 +192,34 @@ def keys_of(latest: Latest) -> set[tuple[FaultKind, str | None]]:
 
 def build(folder: Path, without: tuple[str, ...] = ()) -> Path:
     """Compile the library, without some of its functions, and return its file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _compile(SOURCE, folder / LIBRARY, without, f"-Wl,-soname,{LIBRARY}")
+    return folder / LIBRARY
+
+
+def _compile(source: Path, library: Path, without: tuple[str, ...], *flags: str) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("the stand-in for NVIDIA's library needs Linux and a C compiler")
-    folder.mkdir(parents=True, exist_ok=True)
-    hidden = folder / "hidden.map"
+        pytest.skip("the stand-ins for vendors' libraries need Linux and a C compiler")
+    hidden = library.with_name("hidden.map")
     names = "".join(f"{name}; " for name in ("no_such_name", *without))
     hidden.write_text(f"{{ global: *; local: {names}}};")
-    flags = ["-O1", "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={hidden}"]
-    subprocess.run([compiler, *flags, "-o", folder / LIBRARY, SOURCE], check=True)
-    return folder / LIBRARY
+    flags = ("-O1", "-shared", "-fPIC", f"-Wl,--version-script={hidden}", *flags)
+    subprocess.run([compiler, *flags, "-o", library, source], check=True)
+
+
+def build_vendors(folder: Path, nvml_library: Path, without: tuple[str, ...] = ()) -> Path:
+    """Compile the libraries of AMD and Intel, without some of their functions, beside NVIDIA's, and return its file."""
+    amd = folder / "libamd_smi.so"
+    _compile(VENDORS, amd, without)
+    shutil.copy(amd, folder / "libze_loader.so.1")
+    return Path(shutil.copy(nvml_library, folder))
 
 
 @pytest.fixture(scope="session")
 def vendors_library(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return NVIDIA's library in a folder with those of AMD and Intel."""
-    folder = tmp_path_factory.mktemp("vendors")
-    compiler = shutil.which("cc") or shutil.which("gcc") or ""
-    amd = folder / "libamd_smi.so"
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", amd, VENDORS], check=True)
-    shutil.copy(amd, folder / "libze_loader.so.1")
-    return Path(shutil.copy(nvml_library, folder))
+    return build_vendors(tmp_path_factory.mktemp("vendors"), nvml_library)
 
 
 @pytest.fixture(scope="session")

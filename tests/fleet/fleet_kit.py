@@ -67,13 +67,14 @@ def serving(answer: Answering, context: ssl.SSLContext | None = None) -> Iterato
 class FakePrometheus:
     """Evaluates the program's queries over samples; `now` is its clock, `seen` says when a series was last scraped.
 
-    `growth` is what `rate` and `increase` return of a series, by default 0.
+    `growth` is what `rate` and `increase` return of a series, by default 0; `minutes` of a day are held.
     """
 
     def __init__(self, samples: list[LabelledValue], now: float = 1_000_000.0) -> None:
         self.samples, self.now = samples, now
         self.scrape_seconds = 15.0
         self.growth: dict[str, float] = {}
+        self.minutes = 1_440
         self.seen: Callable[[Mapping[str, str]], float] = lambda _labels: self.now
         self.extra: dict[str, Any] = {}
         self.queries: list[str] = []
@@ -114,10 +115,13 @@ class FakePrometheus:
         if top := re.fullmatch(r"topk\(1, (\S+)\)", query):
             yield from list(self._selected(top[1], ""))[:1]
             return
-        parts = re.findall(r'label_replace\((\w+)\(([\w:]+)\{(.*?)\}(?:\[\w+\])?\),"(\w+)","', query)
-        for function, name, wanted, label in parts:
+        parts = re.findall(
+            r'label_replace\((\w+)\(\(?([\w:]+)\{(.*?)\}(?: < bool ([\d.]+)\))?(?:\[[\w:]+\])?\),"(\w+)","', query
+        )
+        for function, name, wanted, below, label in parts:
             for labels, value in self._selected(name, wanted):
-                yield {**labels, label: name}, self._computed(function, name, labels, value)
+                seen = float(value < float(below)) if below else value
+                yield {**labels, label: name}, self._computed(function, name, labels, seen)
         selector = re.fullmatch(r'\{__name__=~"([^"]*)"(?:,(.*))?\}', query)
         if selector:
             for name in {name for name, _, _ in self.samples if re.fullmatch(selector[1], name)}:
@@ -130,6 +134,8 @@ class FakePrometheus:
     def _computed(self, function: str, name: str, labels: Mapping[str, str], value: float) -> float:
         if function == "timestamp":
             return self.seen(labels)
+        if function.endswith("_over_time"):
+            return self.minutes * (value if function.startswith("sum") else 1)
         return self.growth.get(name, 0.0 if function == "rate" else value)
 
     def _selected(self, name: str, wanted: str) -> Iterator[tuple[Mapping[str, str], float]]:

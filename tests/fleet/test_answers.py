@@ -42,7 +42,7 @@ CASES = {
     "nothing": (page(200, b""), "no JSON: nothing", "Check the address"),
     "JSON of another kind": (page(200, b"[1]"), r"no JSON: \[1\]", "must be that of a Prometheus"),
     "no result": (page(200, {"status": "success", "data": {}}), "answered without a result", "another API"),
-    "no data": (page(200, {"status": "success"}), r"refuses the query \(200\): no reason stated", ""),
+    "no data": (page(200, {"status": "success"}), r"refuses the query \(200\): no reason stated", "log"),
     "half an answer": (
         page(200, b'{"status":"success","data":{"result":[{"metric":{"__name__":"a"},"value":[1,"2"]},{"metr'),
         "ends in series 2",
@@ -51,6 +51,16 @@ CASES = {
     "half of the end": (page(200, b'{"status":"success","data":{"result":[]'), "no JSON", "Check"),
     "series of another kind": (
         page(200, b'{"status":"success","data":{"result":[{"metric":{},"value":[1,"x"]}]}}'),
+        "has a fault in series 1",
+        "",
+    ),
+    "a number of 400 digits": (
+        page(200, b'{"status":"success","data":{"result":[{"metric":{},"value":[1,1' + b"0" * 400 + b"]}]}}"),
+        "has a fault in series 1",
+        "",
+    ),
+    "labels that are none": (
+        page(200, b'{"status":"success","data":{"result":[{"metric":["a"],"value":[1,"2"]}]}}'),
         "has a fault in series 1",
         "",
     ),
@@ -65,7 +75,7 @@ CASES = {
         "fewer cards",
     ),
     "timeout of the query": (page(422, ERROR | {"error": "query timed out in expression"}), "timed out", "shorter"),
-    "a wrong query": (page(400, ERROR | {"error": "parse error"}), "refuses the query .400.: parse error", ""),
+    "a wrong query": (page(400, ERROR | {"error": "parse error"}), "refuses the query .400.: parse error", "log"),
     "a redirect to another host": (
         page(302, b"", Location="https://login.example.org/"),
         "redirects to https://login.example.org, which is not followed",

@@ -54,9 +54,15 @@ def test_idle_cards_cost_their_rent_and_all_cards_their_power(prices):
     assert (costs.power_watts, costs.power_cards, costs.priced) == (70 * 2 + 670 * 2, 4, 4)
     assert costs.kwh_per_day == pytest.approx(1.48 * 24)
     assert costs.electricity_usd_per_day == pytest.approx(1.48 * 24 * 0.2)
+    # Of the last day all is held, and its power and use were always those of now.
+    assert costs.kwh_last_day == pytest.approx(1.48 * 24)
+    assert costs.last_day_held_fraction == 1.0
+    assert costs.electricity_usd_last_day == pytest.approx(1.48 * 24 * 0.2)
+    assert costs.idle_usd_last_day == pytest.approx(2 * 24 * rent)
     assert costs.rent_usd_per_hour == pytest.approx(4 * rent)
     assert costs.price_date == day
-    assert prices.costs(fleet).electricity_usd_per_day is None
+    unpriced = prices.costs(fleet)
+    assert (unpriced.electricity_usd_per_day, unpriced.electricity_usd_last_day) == (None, None)
 
 
 def test_a_card_that_no_catalog_knows_has_no_price_and_an_instance_is_no_card(prices):
@@ -67,3 +73,4 @@ def test_a_card_that_no_catalog_knows_has_no_price_and_an_instance_is_no_card(pr
     card = FleetCard("u", "n", "dcgm", unknown, {}, {})
     costs = prices.costs(Fleet("f", 1.0, 15.0, (card,)))
     assert (costs.priced, costs.power_cards, costs.price_date, costs.is_idle_priced) == (0, 0, None, False)
+    assert (costs.kwh_last_day, costs.last_day_held_fraction, costs.idle_usd_last_day) == (None, None, None)

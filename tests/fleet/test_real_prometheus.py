@@ -12,6 +12,7 @@ from fleet_kit import dcgm_fleet, exposition, real_prometheus, serving
 from planner.errors import PlannerError
 from planner.fleet.connection import FleetConnection
 from planner.fleet.fleet import FleetWatch
+from planner.fleet.last_day import read_last_day
 from planner.fleet.past import card_history
 from planner.fleet.sources import open_source
 
@@ -82,5 +83,11 @@ def test_what_a_real_prometheus_scrapes_is_read(tmp_path):
         assert set(watch.diagnose().verdicts) == {card.key for card in fleet.cards}
         history = card_history(source, first, fleet.at_seconds, 60.0, 600, 1.0)
         assert set(history.series(first.key, "power_watts").values) == {70.0}
+        # It has scraped for less than two minutes, so a minute or two of the day are held.
+        (one,) = (day for key, day in read_last_day(source.server, source.names[0]).items() if key == first.key)
+        minutes = round(one.held_fraction * 24 * 60)
+        assert minutes in (1, 2, 3)
+        assert one.joules == pytest.approx(70.0 * 60 * minutes)
+        assert one.idle_seconds == 60 * minutes
         with pytest.raises(PlannerError, match="11,000 points"):
             source.server.query_range("up", 0, 20_000, 1)

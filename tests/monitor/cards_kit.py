@@ -18,6 +18,11 @@ _LINK = {
 }
 
 
+def metrics_table(status: int, revision: tuple[int, int] = (1, 3), size: int = 120) -> bytes:
+    """Return amdgpu's table of metrics whose last eight bytes say why the clock is lowered."""
+    return bytes((size, 0, *revision)).ljust(size - 8, b"\xff") + status.to_bytes(8, "little")
+
+
 def uevent(driver: str, pci_id: str, address: str) -> dict[str, str]:
     """Return the file in which the system says which card it is."""
     return {"device/uevent": f"DRIVER={driver}\nPCI_ID={pci_id}\nPCI_SLOT_NAME={address}"}

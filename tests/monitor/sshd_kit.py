@@ -19,8 +19,8 @@ from planner.monitor.supervisor.remote import RemoteAddress
 SERVER = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 CLIENT = shutil.which("ssh")
 _START_SECONDS = 20.0
-# As an hour ahead: what asks for the time afterwards gets it from here.
-_OTHER_CLOCK = "import time; now = time.time; time.time = lambda: now() + 3600"
+# An hour ahead while a file is there: what asks for the time afterwards gets it from here.
+_OTHER_CLOCK = "import os, time; now = time.time; time.time = lambda: now() + 3600 * os.path.exists('{}')"
 
 
 class SshServer:
@@ -85,10 +85,10 @@ class SshServer:
         """Return the address of a program at this server."""
         return RemoteAddress.parse(f"ssh://{getuser()}@127.0.0.1:{self.port}{program}")
 
-    def program(self, name: str, environment: Mapping[str, str], *, is_an_hour_ahead: bool = False) -> Path:
-        """Return a `gpu-planner` that runs this checkout in `environment`."""
+    def program(self, name: str, environment: Mapping[str, str], hour_ahead: Path | None = None) -> Path:
+        """Return a `gpu-planner` that runs this checkout in `environment`; its clock is ahead while a file is there."""
         kept = {key: value for key, value in environment.items() if os.environ.get(key) != value}
-        clock = _OTHER_CLOCK if is_an_hour_ahead else "pass"
+        clock = "pass" if hour_ahead is None else _OTHER_CLOCK.format(hour_ahead)
         run = f"{clock}; from planner.cli.main import main; raise SystemExit(main())"
         lines = [f"export {key}='{value}'" for key, value in {**kept, "PYTHONPATH": os.getcwd()}.items()]
         return self.script(name, "\n".join([*lines, f'exec {sys.executable} -c "{run}" "$@"']))

@@ -385,6 +385,10 @@ class FleetCostsOutput(Output):
     idle: int
     idle_usd_per_day: float
     price_date: str | None
+    kwh_last_day: float | None
+    last_day_held_fraction: float | None
+    electricity_usd_last_day: float | None
+    idle_usd_last_day: float | None
 
 
 class FleetOutput(Output):

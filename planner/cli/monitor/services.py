@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic, time
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from planner.cli.parser import Parser
+from planner.cli.parser import Parser, number_type
 from planner.cli.user_catalog import user_catalog
 from planner.errors import MissingPackageError, PlannerError
 from planner.installation import extra_command
@@ -19,6 +19,8 @@ from planner.monitor.history import History
 from planner.monitor.readings.inventory import Device
 from planner.monitor.settings import AlertRules, AlertTargets
 from planner.monitor.supervisor.supervisor import Update
+from planner.numbers import AMOUNT
+from planner.present.monitor.alert_options import ALERT_OPTIONS, AlertOption
 from planner.present.monitor.events import alert_object
 
 if TYPE_CHECKING:
@@ -58,6 +60,20 @@ def add_service_options(parser: Parser) -> None:
         "--alert-command", metavar="COMMAND", help="run COMMAND at each alert, with the alert as JSON on its input"
     )
     group.add_argument("--alert-webhook", metavar="URL", help="send each alert as JSON to URL by POST")
+    for option in ALERT_OPTIONS:
+        usual = getattr(AlertRules(), option.field)
+        group.add_argument(
+            f"--alert-{option.name}",
+            metavar=f"{option.unit or 'on'}|off",
+            type=_alert_value(option),
+            help=f"{option.hint[0].lower()}{option.hint[1:]} [{_alert_text(option, usual)}]",
+        )
+    group.add_argument(
+        "--alert-after",
+        metavar="SECONDS",
+        type=number_type(AMOUNT, 0, 3600),
+        help=f"alert once a temperature or memory has stayed so high for SECONDS [{AlertRules().hold_seconds:g}]",
+    )
     group.add_argument(
         "--prometheus-rules",
         dest="export_kind",
@@ -93,12 +109,52 @@ def check_service_options(arguments: argparse.Namespace) -> None:
         "--certificate": (arguments.certificate, arguments.serve, "--serve PORT"),
         "--token-file": (arguments.token_file, arguments.serve, "--serve PORT"),
         "--key": (arguments.key, arguments.certificate, "--certificate FILE"),
+        **{
+            f"--alert-{name}": (value, arguments.alert_command or arguments.alert_webhook, "--alert-command COMMAND")
+            for name, value in _alert_settings(arguments).items()
+        },
     }
     for option, (value, companion, name) in companions.items():
         if value is not None and companion is None:
             raise PlannerError(f"{option} needs {name}", _HELP_HINT)
     if arguments.textfile is not None and arguments.textfile.suffix != ".prom":
         raise PlannerError(f"--textfile: {arguments.textfile} must end in .prom", "node_exporter reads no other file.")
+
+
+def _alert_value(option: AlertOption) -> Callable[[str], Any]:
+    """Return a function for argparse that parses a threshold or `off`, or `on` or `off`."""
+    if option.unit:
+        return number_type(option.kind, 1, option.most / option.scale, "off")
+
+    def parse(text: str) -> str:
+        if text not in ("on", "off"):
+            raise argparse.ArgumentTypeError(f"{text!r} is neither on nor off")
+        return text
+
+    return parse
+
+
+def _alert_text(option: AlertOption, value: float | None) -> str:
+    return "off" if not value else f"{value / option.scale:g}" if option.unit else "on"
+
+
+def _alert_settings(arguments: argparse.Namespace) -> dict[str, float | str]:
+    """Return what the options say of alerts, by their names."""
+    names = (*(option.name for option in ALERT_OPTIONS), "after")
+    given = {name: getattr(arguments, f"alert_{name.replace('-', '_')}") for name in names}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _alert_rules(arguments: argparse.Namespace) -> AlertRules:
+    given = _alert_settings(arguments)
+    changes: dict[str, object] = {"hold_seconds": given["after"]} if "after" in given else {}
+    for option in ALERT_OPTIONS:
+        value = given.get(option.name)
+        if isinstance(value, str):
+            changes[option.field] = value == "on" if not option.unit else None
+        elif value is not None:
+            changes[option.field] = value * option.scale
+    return AlertRules(is_on=True).evolve(**changes)
 
 
 def print_export(kind: ExportKind) -> int:
@@ -117,7 +173,7 @@ class Services:
         self._is_silent = Services.is_silent(arguments)
         self.exposition: Exposition | None = None
         self._delivery: AlertDelivery | None = None
-        self._watch = AlertWatch(AlertRules(is_on=True))
+        self._watch = AlertWatch(_alert_rules(arguments))
         self._write_at = float("-inf")
         self._evaluation: Evaluation | None = None
         self._devices: tuple[Device, ...] = ()

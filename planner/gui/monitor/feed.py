@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from planner.present.trackers.tracking import LiveTracking
 
 _log = logging.getLogger(__name__)
+# Not more, or the longer interval would look like missing readings.
+_UNSEEN: Final = 2.0
 _KEPT: Final = "The part that was written before can be replayed."
 
 
@@ -141,7 +143,7 @@ class Feed(QObject):
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
         self._tracking: LiveTracking | None = None
-        self._is_started = False
+        self._is_started, self._is_seen = False, True
         self._settings = (pace or SamplerSettings())._replace(fast_seconds=interval_seconds)
         self._timeouts, self._environment = timeouts, environment
         self._left: list[LiveSource] = []
@@ -234,11 +236,21 @@ class Feed(QObject):
     def set_interval(self, seconds: float) -> None:
         """Set the sampling interval of live readings, in seconds."""
         self._settings = self._settings._replace(fast_seconds=seconds)
-        self._live.supervisor.set_interval(seconds)
+        self._apply_interval()
+
+    def set_seen(self, is_seen: bool) -> None:
+        """Read half as often while nobody looks, unless a recording or alerts need every reading."""
+        self._is_seen = is_seen
+        self._apply_interval()
 
     def set_rules(self, rules: AlertRules) -> None:
         """Replace the alert rules."""
         self._watch = AlertWatch(rules)
+        self._apply_interval()
+
+    def _apply_interval(self) -> None:
+        is_needed = self._is_seen or self.needs_driver_while_hidden
+        self._live.supervisor.set_interval(self._settings.fast_seconds * (1 if is_needed else _UNSEEN))
 
     def release(self) -> None:
         """Disconnect from the driver, so that the driver can be unloaded or the card can sleep."""
@@ -260,6 +272,7 @@ class Feed(QObject):
         """
         self._recorder = Recorder(path, replace=True)
         self._recorder.note(self._history.inventory)
+        self._apply_interval()
         self.recording_changed.emit()
 
     def note_plan(self, plan: Plan) -> None:
@@ -293,6 +306,7 @@ class Feed(QObject):
             recorder.close()
             if recorder.failure is not None:
                 self.failed.emit(RecordingError(recorder.path, recorder.failure, _KEPT))
+            self._apply_interval()
             self.recording_changed.emit()
 
     def play(self, loaded: LoadedRecording) -> None:

@@ -99,10 +99,13 @@ def _with_lowercase_start(advice: str) -> str:
 
 
 class EmptyState(QWidget):
-    """Buttons for a machine without cards, which the tab connects."""
+    """Buttons for a machine without cards, which the tab connects; another one is first tried again, or left."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
+        self.again = push_button("&Try again", "Connect to this machine again", "primary")
+        self.another = push_button("A&nother machine…", "Change the address, or name another machine")
+        self.here = push_button("This &machine", "Show the cards of this machine again")
         self.demo = push_button(
             "Show a &demo", "Replay a made-up recording of two cards in training, 15 minutes long.", "primary"
         )
@@ -113,14 +116,19 @@ class EmptyState(QWidget):
             "Chec&k this machine", "Check everything that readings depend on, from the card to the driver."
         )
         in_row(
-            self.demo,
-            self.replay,
-            self.doctor,
+            *(self.again, self.another, self.here, self.demo, self.replay, self.doctor),
             STRETCH,
             owner=self,
             margins=(0, theme.spacing.tiny, 0, theme.spacing.small),
             spacing=theme.spacing.small,
         )
+
+    def show_buttons(self, *, is_remote: bool) -> None:
+        """Show the buttons for this machine or for another one, which can only be checked there."""
+        for button in (self.again, self.another, self.here):
+            button.setVisible(is_remote)
+        for button in (self.demo, self.doctor):
+            button.setVisible(not is_remote)
 
 
 _TONES: Final = {"error": "", "warning": "warning", "note": "notice"}

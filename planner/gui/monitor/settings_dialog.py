@@ -13,9 +13,9 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
 from planner.monitor.settings import AlertRules, AlertTargets
 from planner.numbers import AMOUNT, MONEY, PERCENT, NumberKind
+from planner.present.monitor.alert_options import ALERT_OPTIONS, AlertOption
 
 _DEAREST_USD: Final = 10.0
-_DEFAULT_IDLE_MINUTES: Final = 15.0
 _DEFAULT_RELEASE_MINUTES: Final = 10.0
 
 
@@ -76,14 +76,11 @@ class SettingsDialog(QDialog):
             return
         rules = AlertRules(
             is_on=self.is_on.isChecked(),
-            temperature_celsius=self.temperature.chosen,
-            memory_fraction=self.memory.chosen,
-            idle_minutes=self.idle.chosen,
-            lost=self.lost.isChecked(),
-            silent=self.silent.isChecked(),
-            xid=self.xid.isChecked(),
-            process_ended=self.process_ended.isChecked(),
             hold_seconds=self.hold.value or 0.0,
+            **{
+                name: box.chosen if isinstance(box, _OptionalThreshold) else box.isChecked()
+                for name, box in self.rules.items()
+            },
         )
         changes = {
             "alerts": rules,
@@ -100,36 +97,7 @@ class SettingsDialog(QDialog):
         self.is_on = self._add_check_box(
             "&Show alerts on the desktop and mark them on the timeline", rules.is_on, "Turn all alerts on or off"
         )
-        self.temperature = self._add_threshold(
-            "&Temperature of a card is at least", rules.temperature_celsius, 90, 150, "°C", hint="Alert on a hot card"
-        )
-        self.memory = self._add_threshold(
-            "Used &memory of a card is at least",
-            rules.memory_fraction,
-            0.95,
-            100,
-            "%",
-            PERCENT,
-            hint="Alert on a full card",
-        )
-        self.idle = self._add_threshold(
-            "Card is &idle (utilization below 5 %) for",
-            rules.idle_minutes,
-            _DEFAULT_IDLE_MINUTES,
-            10_000,
-            "min",
-            hint="Alert on an idle card",
-        )
-        self.lost = self._add_check_box(
-            "A card is &lost", rules.lost, "Alert on a card that the driver no longer finds"
-        )
-        self.process_ended = self._add_check_box(
-            "A &process on a card has ended", rules.process_ended, "Alert on the end of a run"
-        )
-        self.silent = self._add_check_box(
-            "&A card or a machine is silent", rules.silent, "Alert on a driver, card or machine that does not respond"
-        )
-        self.xid = self._add_check_box("The driver reports an &Xid error", rules.xid, "Alert on an error of the driver")
+        self.rules = {option.field: self._add_rule(option, getattr(rules, option.field)) for option in ALERT_OPTIONS}
         self.hold = DecimalField(0, 3600)
         self.hold.set_name("Delay temperature and memory alerts by, seconds")
         self.hold.setToolTip("How long a threshold must be exceeded before the alert")
@@ -147,10 +115,7 @@ class SettingsDialog(QDialog):
             "https://…",
             "Gets the alert as JSON by POST. A bearer token is taken from the variable GPU_PLANNER_ALERT_TOKEN.",
         )
-        self._alerts = (
-            *(self.lost, self.process_ended, self.silent, self.xid, self.hold),
-            *(self.temperature, self.memory, self.idle, self.command, self.webhook),
-        )
+        self._alerts = (*self.rules.values(), self.hold, self.command, self.webhook)
 
     def _add_other_rows(self, settings: MonitorSettings) -> None:
         self._add_heading("The driver and processes")
@@ -186,6 +151,12 @@ class SettingsDialog(QDialog):
         box.setChecked(is_on)
         self._grid.addWidget(box, self._grid.rowCount(), 0, 1, 3)
         return box
+
+    def _add_rule(self, option: AlertOption, value: float | None) -> QCheckBox:
+        if not option.unit:
+            return self._add_check_box(option.title, bool(value), option.hint)
+        most = option.most / option.scale
+        return self._add_threshold(option.title, value, option.usual, most, option.unit, option.kind, hint=option.hint)
 
     def _add_threshold(
         self,

@@ -158,6 +158,7 @@ class MonitorTab(Tab):
         """Start reading, or reconnect to the driver if the tab disconnected while hidden."""
         self._hidden_timer.stop()
         self.feed.start()
+        self.feed.set_seen(True)
         if self._was_released_while_hidden:
             self._was_released_while_hidden = False
             self.feed.resume()
@@ -171,8 +172,9 @@ class MonitorTab(Tab):
             super().catch_up()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Start the timer that disconnects from the driver while the tab is hidden."""
+        """Read less often, and start the timer that disconnects from the driver while the tab is hidden."""
         super().hideEvent(event)
+        self.feed.set_seen(False)
         minutes = self.controller.settings.release_after_minutes
         if minutes is not None:
             self._hidden_timer.start(round(minutes * _MINUTE_MS))
@@ -265,13 +267,13 @@ class MonitorTab(Tab):
             self.cards.setVisible(bool(rows))
             self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()), are_folded=is_empty)
             is_cut_off = self.feed.is_live and any(fault.kind in LINK_FAULTS for fault in latest.inventory.faults)
-            self.reconnect.setVisible(is_released or is_cut_off)
+            self.reconnect.setVisible(is_released or (is_cut_off and not is_empty))
             self.reconnect.setText("Connect again" if is_cut_off else "Reconnect to the driver")
             self.headline.show_headline(
                 machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
             )
             self.empty_state.setVisible(is_empty)
-            self.empty_state.doctor.setVisible(self.feed.machine is None)  # another one can only be checked there
+            self.empty_state.show_buttons(is_remote=self.feed.machine is not None)
         self._update_machine_line()
         self.replay_bar.refresh()
         if not self._second_pass.isActive():  # on a busy machine, the next readings would put it off again and again
@@ -422,6 +424,9 @@ class MonitorTab(Tab):
         self.empty_state.replay.clicked.connect(controller.choose_recording)
         self.empty_state.demo.clicked.connect(controller.show_demo)
         self.empty_state.doctor.clicked.connect(controller.show_doctor)
+        self.empty_state.again.clicked.connect(feed.resume)
+        self.empty_state.another.clicked.connect(controller.choose_machine)
+        self.empty_state.here.clicked.connect(controller.watch_this_machine)
         self.plan_strip.updated.connect(self._compared_pass.start)
         self.reconnect.clicked.connect(feed.resume)
         self.plots.clicked.connect(self._show_clicked_time)

@@ -9,7 +9,8 @@ from planner.units import GIB
 
 _AIRFLOW: Final = "Remove dust and whatever blocks the airflow; check that the fans turn."
 _LOWER_LIMIT: Final = (
-    "Lower the power limit a little (sudo nvidia-smi -pl WATTS): it costs less speed than overheating."
+    f"Lower the power limit a little, as administrator ({advice.SET_POWER_LIMIT}): it costs less speed than "
+    "overheating."
 )
 _COOLING_ADVICE: Final = (_AIRFLOW, "Raise the fan speed, or lower the room temperature.", _LOWER_LIMIT)
 _HEAT_EVIDENCE: Final = (

@@ -26,7 +26,10 @@ IDLE_RULES: Final = (
         "The driver reports utilization while no process holds memory, so it may not be a workload: the memory check "
         "at driver start counts as utilization, and so do hidden processes of other users.",
         (MOSTLY_USED, Criterion("memory_used_bytes", "most", "<", 100e6, sources.NO_PROCESS_MEMORY)),
-        ("Check again in a minute.", "Find out who uses it: nvidia-smi as administrator, and the other containers."),
+        (
+            "Check again in a minute.",
+            "Find out who uses it: nvidia-smi or amd-smi as administrator, and the other containers.",
+        ),
         (("power_of_limit_fraction", "median"),),
     ),
     DiagnosisRule(
@@ -74,7 +77,7 @@ IDLE_RULES: Final = (
         "Memory is in use without computation, and the readings do not say by which process.",
         (IDLE, Criterion("memory_without_graphics_bytes", "last", ">", 2 * GIB, sources.UNSEEN_MEMORY)),
         (
-            "Find out which process holds it: nvidia-smi on the host, as administrator if it belongs to others.",
+            "Find out which process holds it: nvidia-smi or amd-smi on the host, as administrator for those of others.",
             "End the process if it is a forgotten notebook or server.",
         ),
     ),
@@ -110,7 +113,7 @@ BUSY_RULES: Final = (
             Criterion("clock_of_most_fraction", "median", "<", 0.9, sources.NEAR_POWER_LIMIT),
         ),
         (
-            "If the limit is below the card's maximum, raise it (sudo nvidia-smi -pl WATTS).",
+            f"If the limit is below the card's maximum, raise it as administrator ({advice.SET_POWER_LIMIT}).",
             "Improve cooling: a cooler chip leaks less and clocks higher at the same power.",
             "Otherwise this is the card's limit; only fewer or narrower operations help.",
         ),

@@ -25,13 +25,15 @@ _MAX_EVENTS: Final = 10_000
 
 
 class EventLog:
-    """Log of the latest 10,000 events, in the order in which they began."""
+    """Log of the latest 10,000 events, in the order in which they began; `noted` grows with each change."""
 
     def __init__(self) -> None:
         self._events: dict[_Key, Event] = {}
+        self.noted = 0
 
     def note(self, event: Event) -> None:
         """Record an event, or the end of a known event."""
+        self.noted += 1
         self._events[event.key] = event
         if len(self._events) > _MAX_EVENTS:
             self._events.pop(next(iter(self._events)))
@@ -164,6 +166,11 @@ class History:
     def events(self, start: float, end: float) -> tuple[Event, ...]:
         """Return the events that overlap a time range, in order of their beginning."""
         return self._event_log.between(start, end)
+
+    @property
+    def event_changes(self) -> int:
+        """Return the number of beginnings and ends of events that were recorded so far."""
+        return self._event_log.noted
 
     def add_event(self, event: Event) -> None:
         """Add an event that was detected elsewhere, such as a diagnosis, or the end of a known event."""

@@ -22,8 +22,10 @@ class HostProcesses:
 
     def __init__(self) -> None:
         self._known: dict[int, psutil.Process] = {}
+        self._users: dict[int, str] = {}
         self._trees: dict[int, _TreeSeconds] = {}
-        self._children: dict[int, list[psutil.Process]] | None = None
+        self._parents: dict[int, int] = {}
+        self._children: dict[int, list[int]] | None = None
         self._results: dict[int, HostProcess | None] = {}
         self._user = _own_user_name()
 
@@ -35,24 +37,48 @@ class HostProcesses:
 
     def end_round(self) -> None:
         """Start a new round, and forget processes that were not looked up in the last round."""
-        self._known = {pid: process for pid, process in self._known.items() if pid in self._results}
         self._trees = {pid: tree for pid, tree in self._trees.items() if pid in self._results}
+        self._users = {pid: user for pid, user in self._users.items() if pid in self._results}
+        in_trees = self._results.keys() | {pid for tree in self._trees.values() for pid in tree.by_pid}
+        self._known = {pid: process for pid, process in self._known.items() if pid in in_trees}
         self._results.clear()
         self._children = None
 
     def _look_up(self, pid: int) -> HostProcess | None:
-        known = self._known.get(pid)
+        before = self._known.get(pid) if pid in self._users else None
         try:
             # A PID that was reassigned to another process is a new process.
-            if known is None or not known.is_running():
-                known = self._known[pid] = psutil.Process(pid)
-                known.cpu_percent()
-                self._trees.pop(pid, None)
-                return _process_details(known, None, self._tree_cpu_fraction(known), self._user)
-            return _process_details(known, known.cpu_percent() / 100, self._tree_cpu_fraction(known), self._user)
+            process = before if before is not None and before.is_running() else self._begin(pid)
+            with process.oneshot():
+                cpu = process.cpu_percent() / 100
+                return self._details(process, None if process is not before else cpu, self._tree_cpu_fraction(process))
         except (psutil.Error, OSError):
             self._known.pop(pid, None)
             return None
+
+    def _begin(self, pid: int) -> psutil.Process:
+        process = self._known[pid] = psutil.Process(pid)
+        self._users[pid] = _user_name(process)
+        self._trees.pop(pid, None)
+        return process
+
+    def _details(
+        self, process: psutil.Process, cpu_fraction: float | None, tree_cpu_fraction: float | None
+    ) -> HostProcess:
+        user, command = self._users[process.pid], ""
+        # The system may hide the command of other users' processes.
+        with suppress(psutil.AccessDenied):
+            command = _printable(" ".join(process.cmdline())[:_MAX_COMMAND_CHARACTERS])
+        return HostProcess(
+            name=_printable(process.name()),
+            user=user,
+            command=command,
+            started_seconds=process.create_time(),
+            cpu_fraction=cpu_fraction,
+            memory_bytes=process.memory_info().rss,
+            is_own=bool(user) and user == self._user,
+            tree_cpu_fraction=tree_cpu_fraction,
+        )
 
     def _tree_cpu_fraction(self, root: psutil.Process) -> float | None:
         """Return the CPU usage of a process and all its descendants since the previous round; None in the first."""
@@ -66,16 +92,33 @@ class HostProcesses:
 
     def _seconds_by_descendant(self, root: psutil.Process) -> dict[int, float]:
         if self._children is None:
-            self._children = _children_by_parent()
+            self._children = self._children_by_parent()
         found: dict[int, float] = {}
-        waiting = [root]
+        waiting = [root.pid]
         while waiting:
-            process = waiting.pop()
+            pid = waiting.pop()
             with suppress(psutil.Error, OSError):
+                process = self._known.get(pid) or self._known.setdefault(pid, psutil.Process(pid))
                 times = process.cpu_times()
-                found[process.pid] = times.user + times.system
-            waiting += (child for child in self._children.get(process.pid, ()) if child.pid not in found)
+                found[pid] = times.user + times.system
+            waiting += (child for child in self._children.get(pid, ()) if child not in found)
         return found
+
+    def _children_by_parent(self) -> dict[int, list[int]]:
+        """Return the PIDs of all processes by their parent's.
+
+        Asked are only those that began since the previous round, and those whose parent ended: hundreds of processes
+        would take longer than everything else.
+        """
+        pids = {0, *psutil.pids()}
+        self._parents = {pid: parent for pid, parent in self._parents.items() if pid in pids and parent in pids}
+        for pid in pids - self._parents.keys() - {0}:
+            with suppress(psutil.Error, OSError):
+                self._parents[pid] = psutil.Process(pid).ppid()
+        children: dict[int, list[int]] = {}
+        for pid, parent in self._parents.items():
+            children.setdefault(parent, []).append(pid)
+        return children
 
 
 class _TreeSeconds(NamedTuple):
@@ -85,34 +128,11 @@ class _TreeSeconds(NamedTuple):
     by_pid: dict[int, float]
 
 
-def _children_by_parent() -> dict[int, list[psutil.Process]]:
-    children: dict[int, list[psutil.Process]] = {}
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            children.setdefault(process.ppid(), []).append(process)
-    return children
-
-
-def _process_details(
-    process: psutil.Process, cpu_fraction: float | None, tree_cpu_fraction: float | None, own_user: str
-) -> HostProcess:
-    with process.oneshot():
-        user, command = "", ""
-        # The system may hide the user name and command of other users' processes.
-        with suppress(psutil.AccessDenied):
-            user = process.username()
-        with suppress(psutil.AccessDenied):
-            command = _printable(" ".join(process.cmdline())[:_MAX_COMMAND_CHARACTERS])
-        return HostProcess(
-            name=_printable(process.name()),
-            user=user,
-            command=command,
-            started_seconds=process.create_time(),
-            cpu_fraction=cpu_fraction,
-            memory_bytes=process.memory_info().rss,
-            is_own=bool(user) and user == own_user,
-            tree_cpu_fraction=tree_cpu_fraction,
-        )
+def _user_name(process: psutil.Process) -> str:
+    """Return the user of a process, empty if the system hides it."""
+    with suppress(psutil.AccessDenied):
+        return str(process.username())
+    return ""
 
 
 def _printable(text: str) -> str:

@@ -68,11 +68,17 @@ Severity = Literal["error", "warning", "note"]
 
 
 class FaultDescription(NamedTuple):
-    """Title, advice and severity of a kind of fault."""
+    """Title, remedy and severity of a kind of fault; `meanwhile` is what a monitor does about it by itself."""
 
     title: str
-    advice: str
+    remedy: str
     severity: Severity = "error"
+    meanwhile: str = ""
+
+    @property
+    def advice(self) -> str:
+        """Return what a running monitor does about it, and what a person can do."""
+        return " ".join(filter(None, (self.meanwhile, self.remedy)))
 
 
 FAULTS: Final = {
@@ -109,13 +115,14 @@ FAULTS: Final = {
     ),
     FaultKind.NOT_ANSWERING: FaultDescription(
         "the driver does not respond",
-        "The monitor retries soon. If this persists, check dmesg for Xid or NVRM lines; a reboot may be needed.",
+        "If this persists, check dmesg for Xid or NVRM lines; a reboot may be needed.",
         "warning",
+        "The monitor retries soon.",
     ),
     FaultKind.CARD_NOT_ANSWERING: FaultDescription(
         "the driver does not respond for this card",
         "Other cards are still read, and this one too as soon as the driver responds. If this persists, check dmesg "
-        "for Xid or NVRM lines; a reboot may be needed.",
+        "for errors of its driver (NVIDIA's are Xid and NVRM lines); a reboot may be needed.",
         "warning",
     ),
     FaultKind.STUCK: FaultDescription(
@@ -124,20 +131,22 @@ FAULTS: Final = {
     ),
     FaultKind.SAMPLER_CRASHED: FaultDescription(
         "the process that reads the cards crashed inside the driver's library",
-        "The process restarts after a pause. If it keeps crashing, check dmesg and update the driver.",
+        "If it keeps crashing, check dmesg and update the driver.",
         "warning",
+        "The process restarts after a pause.",
     ),
     FaultKind.SAMPLER_FAILED: FaultDescription(
         "the process that reads the cards ended",
-        "The process restarts after a pause.",
+        "",
         "warning",
+        "The process restarts after a pause.",
     ),
     FaultKind.DRIVER_RESET: FaultDescription(
         "the driver was reset or replaced", "The cards were detected again.", "note"
     ),
     FaultKind.LOST: FaultDescription(
         "the card no longer responds",
-        "The card may have fallen off the bus: check dmesg for Xid 79. Other cards are still read. "
+        "The card may have fallen off the bus: check dmesg, of NVIDIA's cards for Xid 79. Other cards are still read. "
         "A reboot often helps.",
     ),
     FaultKind.RESET_REQUIRED: FaultDescription(
@@ -180,8 +189,9 @@ FAULTS: Final = {
     ),
     FaultKind.HELPER_MISSING: FaultDescription(
         "the program that reads this GPU is not installed",
-        "On a Mac, run: brew install macmon. On a Jetson, tegrastats comes with JetPack. Readings begin by themselves.",
+        "On a Mac, run: brew install macmon. On a Jetson, tegrastats comes with JetPack.",
         "warning",
+        "Readings begin once it is there.",
     ),
     FaultKind.NO_SSH: FaultDescription(
         "the program ssh is missing on this machine",
@@ -189,7 +199,8 @@ FAULTS: Final = {
     ),
     FaultKind.UNREACHABLE: FaultDescription(
         "the other machine cannot be reached",
-        "The monitor connects again by itself. If this persists, check its name, the network, and: ssh HOST",
+        "Check its name, the network, and: ssh HOST",
+        meanwhile="The monitor connects again by itself.",
     ),
     FaultKind.REFUSED: FaultDescription(
         "the other machine accepts none of this user's SSH keys",
@@ -214,8 +225,9 @@ FAULTS: Final = {
     ),
     FaultKind.REMOTE_SILENT: FaultDescription(
         "the other machine does not respond",
-        "Its last readings are not shown as current. The monitor connects again if the silence lasts.",
+        "",
         "warning",
+        "Its last readings are not shown as current. The monitor connects again if the silence lasts.",
     ),
     FaultKind.CLOCK_OFF: FaultDescription(
         "the other machine's clock differs from this one's",

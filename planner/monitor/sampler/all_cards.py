@@ -71,21 +71,26 @@ class AllCards:
         for watch in self._sources:
             added = {device.uuid: device for device in watch.devices.values() if self._add_device(listed, device)}
             faults += (
-                fault for each in watch.faults.current if (fault := self._as_shown_fault(each, added)) is not None
+                fault
+                for each in watch.faults.current
+                if (fault := self._as_shown_fault(each, added, listed)) is not None
             )
         if len(listed) > len(inventory.devices) and not self._needs_nvidia(faults):
             faults = [fault for fault in faults if fault.kind not in _NO_NVIDIA]
         return replace(inventory, devices=sort_devices(listed.values()), faults=_distinct(faults))
 
-    def _as_shown_fault(self, fault: Fault, added: Mapping[str, Device]) -> Fault | None:
+    def _as_shown_fault(self, fault: Fault, added: Mapping[str, Device], listed: Mapping[str, Device]) -> Fault | None:
         """Return a source's fault as one of the shown card; None if another source of `added` cards knows better."""
         uuid = fault.uuid or ""
         shown = replace(fault, uuid=self._shown.get(uuid, fault.uuid))
         if uuid not in added or fault.kind is FaultKind.IMPLAUSIBLE:
             return shown
-        if fault.kind is not FaultKind.CARD_NOT_ANSWERING:
+        hangs = fault.kind is FaultKind.CARD_NOT_ANSWERING
+        is_lost_here_alone = fault.kind is FaultKind.LOST and listed[shown.uuid or ""].state != "lost"
+        if not hangs and not is_lost_here_alone:
             return None
-        return replace(shown, kind=FaultKind.SOURCE_FAILED, detail=f"{added[uuid].driver}: {fault.detail} hangs")
+        detail = f"{added[uuid].driver}: {fault.detail}{' hangs' if hangs else ''}"
+        return replace(shown, kind=FaultKind.SOURCE_FAILED, detail=detail)
 
     def release(self, wall: float) -> None:
         """Disconnect from all drivers until `resume`."""

@@ -56,7 +56,7 @@ class CardQueries:
             CardLostError: If the card is lost.
             SessionOverError: If the session is invalid.
         """
-        last_failure = NvmlFailure("no call", NOT_SUPPORTED)
+        last_failure: NvmlFailure | None = None
         for index in range(self._working_calls.get(query.name, 0), len(query.calls)):
             name, *numbers = query.calls[index]
             try:
@@ -69,7 +69,7 @@ class CardQueries:
                 self._working_calls[query.name] = index
                 self._has_answered.add(query.name)
                 return _scaled_reading(BY_NAME[query.name], value, query)
-        return self.reading_after_failure(query.name, last_failure)
+        return self.reading_after_failure(query.name, last_failure or NvmlFailure("no call", NOT_SUPPORTED))
 
     def reading_after_failure(self, name: str, failure: NvmlFailure) -> Reading:
         """Return a reading without a value after a failed call, with the cause of the failure.

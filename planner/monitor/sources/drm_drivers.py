@@ -11,6 +11,7 @@ from planner.monitor.host.usage import CounterRates, EnergyMeter
 from planner.monitor.readings.clock_reasons import CLOCK_REASONS
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.sources.amdgpu_table import amd_clock_reasons
 from planner.monitor.sources.files import CardFiles, FileQuantity, pcie_generation
 
 _PER_CENT: Final = 100
@@ -32,7 +33,7 @@ class DrmDriver(NamedTuple):
     """Files of a driver by the quantities that they hold.
 
     `idle_counters` are milliseconds in which a part of the card (a GT) was in its idle state. `throttling` begins the
-    paths of files that say 1 while the reason in their names lowers the clock.
+    paths of files that say 1 while the reason in their names lowers the clock; amdgpu's reasons are in `table`.
     """
 
     name: str
@@ -42,6 +43,7 @@ class DrmDriver(NamedTuple):
     facts: tuple[FileQuantity, ...] = ()
     idle_counters: tuple[str, ...] = ()
     throttling: str = ""
+    table: str = ""
 
 
 def _error_count(kind: str) -> FileQuantity:
@@ -109,6 +111,7 @@ AMDGPU: Final = DrmDriver(
         FileQuantity("shutdown_celsius", ("device/hwmon/*/temp1_emergency",), _MILLI),
         *_LINK_FACTS,
     ),
+    table="device/gpu_metrics",
 )
 
 _INTEL_ENERGY: Final = FileQuantity(
@@ -212,6 +215,8 @@ class DrmCard:
             readings["utilization_fraction"] = self._utilization(now)
         if self.driver.throttling:
             readings |= self._clock_reasons()
+        if self.driver.table and (reasons := amd_clock_reasons(self.files.content(self.driver.table))) is not None:
+            readings["clock_reasons"] = Reading(reasons)
         return readings | (self.files.readings(self.driver.slow) if slow else {})
 
     def _power_readings(self, readings: dict[str, Reading], now: float) -> dict[str, Reading]:

@@ -70,6 +70,13 @@ class CardFiles:
         except OSError:
             return ""
 
+    def content(self, path: str) -> bytes:
+        """Return the bytes of a file, none if it cannot be read."""
+        try:
+            return self._calls.timed(f"reading {path.rpartition('/')[2]}", self._uuid, _read_bytes, self.folder / path)
+        except OSError:
+            return b""
+
     def _path(self, quantity: FileQuantity) -> Path | None:
         if quantity not in self._paths:
             found = (path for pattern in quantity.patterns for path in self._found(pattern))
@@ -100,6 +107,11 @@ class CardFiles:
 
 def _read_text(path: Path) -> str:
     with path.open(encoding="ascii", errors="replace") as file:
+        return file.read(_LONGEST_TEXT)
+
+
+def _read_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
         return file.read(_LONGEST_TEXT)
 
 

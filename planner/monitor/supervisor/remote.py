@@ -16,6 +16,9 @@ SCHEME: Final = "ssh://"
 REMOTE_TIMEOUTS: Final = Timeouts(start=40.0, quiet=2.0, quiet_start=15.0, kill=15.0)
 """Timeouts for a machine at the other end of a network, to which a connection may take ten seconds."""
 
+CLOCK_TOLERANCE_SECONDS: Final = 1.0
+"""Differences of clocks up to which nothing is said: less does not show on a time line of minutes."""
+
 _ADDRESS: Final = re.compile(
     r"ssh://(?:(?P<user>[\w.][\w.\\@+-]*)@)?(?P<host>[A-Za-z0-9_][\w.-]*|\[[0-9A-Fa-f:.]+(?:%\w+)?\])"
     r"(?::(?P<port>\d{1,5}))?(?P<program>/[\w./~+-]*)?",
@@ -88,6 +91,14 @@ class RemoteClock:
         self.offset_seconds = answer.wall_seconds - (wall_seconds - half)
         self.error_seconds = half
         self._monotonic_offset = answer.monotonic_seconds - (monotonic_seconds - half)
+        self._there = answer.wall_seconds - answer.monotonic_seconds
+        self._here = wall_seconds - monotonic_seconds
+
+    def was_set(self, sample: Sample, monotonic_seconds: float, wall_seconds: float) -> bool:
+        """Return whether a clock, there or here, was set since the answer, so that it must be asked for again."""
+        there = sample.wall_seconds - sample.monotonic_seconds - self._there
+        here = wall_seconds - monotonic_seconds - self._here
+        return max(abs(there), abs(here)) > CLOCK_TOLERANCE_SECONDS
 
     def corrected(self, message: Message) -> Message:
         """Return a message of the other machine with its times by the clocks of this one."""

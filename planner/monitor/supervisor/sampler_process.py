@@ -139,5 +139,7 @@ class SamplerProcess:
         elif self.clock is None:
             raise BadLineError("a message before the clock")
         elif isinstance(message, Inventory | Sample):
+            if isinstance(message, Sample) and self.clock.was_set(message, monotonic(), time()):
+                self.command(clock=monotonic())
             return self.clock.corrected(validate_message(message))
         return message

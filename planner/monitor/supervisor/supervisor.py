@@ -16,6 +16,7 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import WIRE_VERSION, ClockAnswer, Hello, Message, PendingCall
 from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, clamp_interval
 from planner.monitor.supervisor.remote import (
+    CLOCK_TOLERANCE_SECONDS,
     REMOTE_TIMEOUTS,
     RemoteAddress,
     clock_offset_text,
@@ -106,8 +107,6 @@ _OWN_FAULTS: Final = (FaultKind.NOT_ANSWERING, FaultKind.SAMPLER_CRASHED, FaultK
 _MAX_CHECK_SECONDS: Final = 1.0
 # A machine that refuses will do so again until someone acts, and may block who tries too often.
 _REFUSED_RETRY_SECONDS: Final = 300.0
-# Less does not show on a time line of minutes.
-_CLOCK_TOLERANCE_SECONDS: Final = 1.0
 
 
 class _SamplerEnded(NamedTuple):
@@ -297,7 +296,7 @@ class Supervisor:
             self._send_command(interval=self._settings.fast_seconds)
             if self._is_released:
                 self._send_command(release=True)
-            if abs(offset := child.clock.offset_seconds) > _CLOCK_TOLERANCE_SECONDS:
+            if abs(offset := child.clock.offset_seconds) > CLOCK_TOLERANCE_SECONDS:
                 self._faults.note(Fault(FaultKind.CLOCK_OFF, time(), detail=clock_offset_text(offset)))
         self._report_inventory()
 

@@ -21,6 +21,7 @@ _RANKS: Final[Mapping[str, int]] = {"error": 1, "warning": 2, "note": 4, "good":
 _SILENT_RANK: Final = 0
 _IDLE_RANK: Final = 3
 _IDLE: Final = frozenset((VerdictKind.IDLE, VerdictKind.IDLE_HELD))
+_WHOLE_DAY: Final = 0.98
 _UNDECIDED: Final = frozenset((VerdictKind.TOO_EARLY, VerdictKind.UNKNOWN))
 
 
@@ -236,7 +237,8 @@ def _idle_part(costs: FleetCosts) -> str:
     number = f"{len(costs.idle):,} idle"
     if not costs.is_idle_priced:
         return number
-    return f"{number}, which cost {fmt.rounded_money(costs.idle_usd_per_day)} a day to rent"
+    cost = "costs" if len(costs.idle) == 1 else "cost"
+    return f"{number}, which {cost} {fmt.rounded_money(costs.idle_usd_per_day)} a day to rent"
 
 
 def energy_line(costs: FleetCosts) -> str:
@@ -245,15 +247,28 @@ def energy_line(costs: FleetCosts) -> str:
     if costs.power_cards:
         parts = [
             f"{costs.power_watts / 1e3:,.1f}{fmt.THIN}kW now, reported by {fmt.plural(costs.power_cards, 'card')}",
-            f"{costs.kwh_per_day:,.0f}{fmt.THIN}kWh a day at that",
+            *_energy_parts(costs),
         ]
-    if costs.power_cards and costs.electricity_usd_per_day is not None:
-        parts.append(f"{fmt.rounded_money(costs.electricity_usd_per_day)} of electricity")
     if costs.priced:
         dated = f", prices since {costs.price_date}" if costs.price_date else ""
         of = "" if costs.priced == costs.power_cards else f" for {fmt.plural(costs.priced, 'priced card')}"
         parts.append(f"renting them all: {fmt.rounded_money(costs.rent_usd_per_hour)}/h{of} (median on-demand{dated})")
     return "  ·  ".join(parts) if costs.power_cards or costs.priced else ""
+
+
+def _energy_parts(costs: FleetCosts) -> list[str]:
+    """Return the energy of the last day with what it cost, or else of a day at the power now."""
+    if costs.kwh_last_day is None or costs.last_day_held_fraction is None:
+        used, usd = f"{costs.kwh_per_day:,.0f}{fmt.THIN}kWh a day at that", costs.electricity_usd_per_day
+        return [used] if usd is None else [used, f"{fmt.rounded_money(usd)} of electricity"]
+    is_whole = costs.last_day_held_fraction > _WHOLE_DAY
+    held = "" if is_whole else f", of which the server holds {fmt.percent(costs.last_day_held_fraction)}"
+    usd = costs.electricity_usd_last_day
+    bill = "" if usd is None else f" ({fmt.rounded_money(usd)} of electricity)"
+    parts = [f"{fmt.significant(costs.kwh_last_day)}{fmt.THIN}kWh{bill} in the last 24{fmt.THIN}h{held}"]
+    if costs.idle_usd_last_day:
+        parts.append(f"cards idle in that time: {fmt.rounded_money(costs.idle_usd_last_day)} of rent")
+    return parts
 
 
 def server_line(cost: ServingCost) -> str:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from planner.monitor.alerts import Alert, AlertKind
+from planner.monitor.diagnosis.advice import SET_POWER_LIMIT
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.readings.clock_reasons import CLOCK_REASONS
 from planner.monitor.readings.events import Event, EventKind
@@ -121,7 +122,7 @@ XID_GROUPS: Final = (
 """The commonest Xid errors. **Source** NVIDIA, "Xid Errors"."""
 OTHER_XID_ADVICE: Final = "Look the number up in NVIDIA's list of Xid errors, and check dmesg."
 _ALERT_ADVICE: Final = {
-    AlertKind.TEMPERATURE: "Check fans, air flow and dust, or lower the power limit: sudo nvidia-smi -pl WATTS",
+    AlertKind.TEMPERATURE: f"Check fans, air flow and dust, or lower the power limit: {SET_POWER_LIMIT}",
     AlertKind.MEMORY: "Reduce the batch size or the context before a program runs out of memory.",
     AlertKind.IDLE: "End what holds the card, or give the card to another job.",
     AlertKind.PROCESS_ENDED: "Check whether it ended well.",

@@ -54,21 +54,21 @@ def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, i
     if inventory.devices:
         return cards_headline(verdicts, inventory.devices)
     if inventory.faults:
-        return Headline(_missing_sentence(inventory))
+        return _headline_without_cards(inventory)
     if inventory.machine and not inventory.driver_version:
         return Headline(f"Connecting to {inventory.machine}…")
     return Headline("No GPU was found here." if inventory.driver_version else "Looking for cards…")
 
 
-def _missing_sentence(inventory: Inventory) -> str:
+def _headline_without_cards(inventory: Inventory) -> Headline:
     """Return what is missing to read cards as one plain sentence; the details of the faults say more."""
     worst = min(inventory.faults, key=lambda fault: fault.description.severity != "error")
     if worst.kind in LINK_FAULTS:
-        return f"{fmt.capitalized(worst.description.title)}."
+        return Headline(f"{fmt.capitalized(worst.description.title)}.", worst.description.advice)
     if worst.kind in (FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY):
-        return f"No GPU of NVIDIA, AMD, Intel or Apple was found on {inventory.machine or 'this machine'}."
+        return Headline(f"No GPU of NVIDIA, AMD, Intel or Apple was found on {inventory.machine or 'this machine'}.")
     where = f"on {inventory.machine}" if inventory.machine else "here"
-    return f"No GPU can be monitored {where}: {worst.description.title}."
+    return Headline(f"No GPU can be monitored {where}: {worst.description.title}.")
 
 
 def cards_headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Headline:

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.monitor.doctor import SetupCheck
 from planner.monitor.readings.clock_reasons import slowing_reasons
-from planner.monitor.readings.faults import Fault
+from planner.monitor.readings.faults import LINK_FAULTS, Fault
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading
@@ -247,7 +247,9 @@ def fault_line(fault: Fault, latest: Latest) -> str:
 
 
 def driver_line(inventory: Inventory) -> str:
-    """Return the driver and CUDA versions as one line."""
+    """Return the driver and CUDA versions as one line; nothing of a machine that is not connected."""
+    if any(fault.kind in LINK_FAULTS for fault in inventory.faults):
+        return ""
     drivers = dict.fromkeys(name for device in inventory.devices for name in device.driver.split(", ") if name)
     if not inventory.driver_version:
         return f"driver {', '.join(drivers)}" if drivers else "no driver"

@@ -130,4 +130,11 @@ def test_readings_of_this_machine_are_never_shown_as_those_of_another(qtbot, mak
     wait(qtbot, lambda: not any(panel.isVisible() for panel in tab.plots.panels))
     assert not tab.plots.band.isVisible()
     wait(qtbot, lambda: bool(faults_of(tab)))
-    assert not tab.empty_state.doctor.isVisible()
+    buttons = tab.empty_state
+    wait(qtbot, buttons.again.isVisible)
+    assert not any(button.isVisible() for button in (buttons.doctor, buttons.demo, tab.reconnect))
+    buttons.another.click()
+    assert isinstance(tab.controller.dialog, MachineDialog)
+    tab.controller.dialog.reject()
+    buttons.here.click()
+    wait(qtbot, lambda: not buttons.isVisible() and tab.feed.machine is None)

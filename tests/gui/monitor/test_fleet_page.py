@@ -40,7 +40,7 @@ def test_a_fleet_is_shown_the_worst_first_and_searched(qtbot, make_tab, fake):
         page = connected(qtbot, tab, url)
         assert page.isVisible()
         assert page.headline.text().startswith("20 cards on 3 hosts: 1 silent and 3 idle, which cost $")
-        assert "kWh a day" in page.energy.text()
+        assert "kWh in the last 24" in page.energy.text()
         assert listed(page)[:4] == [("node1", 4), ("node1", 0), ("node1", 1), ("node1", 2)]
         page.search.setText("node3")
         assert {host for host, _ in listed(page)} == {"node3"}

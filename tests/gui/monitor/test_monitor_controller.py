@@ -162,10 +162,10 @@ def test_alerts_are_switched_on_and_remembered(qtbot, make_tab, driver, workspac
     assert not tab.feed.needs_driver_while_hidden
     tab.toolbar.alerts.click()
     dialog = tab.controller.dialog
-    assert not dialog.temperature.number.isEnabled()
+    assert not dialog.rules["temperature_celsius"].number.isEnabled()
     dialog.is_on.setChecked(True)
-    dialog.temperature.number.choose(77)
-    dialog.memory.setChecked(False)
+    dialog.rules["temperature_celsius"].number.choose(77)
+    dialog.rules["memory_fraction"].setChecked(False)
     dialog.may_end_others.setChecked(True)
     dialog.accept()
     remembered = workspace.settings.current.monitor

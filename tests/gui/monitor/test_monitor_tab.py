@@ -153,6 +153,24 @@ def test_the_driver_is_released_when_the_tab_was_hidden_long_and_taken_up_when_i
     wait(qtbot, lambda: FaultKind.RELEASED not in faults_of(tab))
 
 
+def test_a_hidden_tab_reads_half_as_often_unless_it_records(qtbot, make_tab, driver, recording):
+    driver.say(card(0, A))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.cards.texts)
+
+    def interval():
+        return tab.feed._live.supervisor._settings.fast_seconds
+
+    tab.hide()
+    wait(qtbot, lambda: interval() == 0.2)
+    tab.feed.record_to(recording)
+    wait(qtbot, lambda: interval() == 0.1)
+    tab.feed.stop_recording()
+    wait(qtbot, lambda: interval() == 0.2)
+    tab.show()
+    wait(qtbot, lambda: interval() == 0.1)
+
+
 def test_pause_holds_the_view_while_readings_are_kept(qtbot, make_tab, driver):
     driver.say(card(0, A))
     tab = make_tab()

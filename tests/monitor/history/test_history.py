@@ -96,8 +96,10 @@ def test_events_are_dropped_with_their_readings(history: History) -> None:
 
 def test_a_diagnosis_can_be_added_as_an_event(history: History) -> None:
     found = Event(EventKind.DIAGNOSIS, Timestamp(1.0, 1001.5), None, CARD, "input-bound")
+    before = history.event_changes
     history.add_event(found)
     assert history.events(2, 3) == (found,)
+    assert history.event_changes == before + 1
 
 
 def test_marks_are_sorted_by_time(history: History) -> None:

@@ -79,3 +79,27 @@ def test_the_cpu_of_a_tree_includes_children_that_work_for_the_process():
         for process in (*children, root):
             process.kill()
         root.communicate()
+
+
+def test_only_processes_that_began_since_are_asked_for_their_parent(monkeypatch):
+    asked = []
+
+    class Asked(psutil.Process):
+        def __init__(self, pid=None):
+            asked.append(pid)
+            super().__init__(pid)
+
+    monkeypatch.setattr(psutil, "Process", Asked)
+    processes = HostProcesses()
+    assert processes.look_up(os.getpid()).name
+    known = set(asked)
+    asked.clear()
+    assert processes.look_up(os.getppid()).name
+    assert set(asked) == {os.getppid()}
+    processes.end_round()
+    asked.clear()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert processes.look_up(os.getpid()).name
+        assert child.pid in asked
+        assert os.getppid() in known - set(asked)
+        child.communicate(b"\n")

@@ -75,6 +75,16 @@ def test_times_of_another_machine_are_corrected_by_half_of_the_way():
     assert clock.corrected(None) is None
 
 
+@pytest.mark.parametrize(
+    ("there", "here", "was_set"),
+    [(4622.0, 1024.0, False), (4622.9, 1023.1, False), (1022.0, 1024.0, True), (4622.0, 4624.0, True)],
+)
+def test_a_clock_that_is_set_is_noticed_at_the_next_reading(there, here, was_set):
+    clock = RemoteClock(ClockAnswer(100.0, 50.0, 4602.0), 104.0, 1004.0)
+    # Twenty seconds later by both monotonic clocks.
+    assert clock.was_set(Sample(70.0, there), 124.0, here) == was_set
+
+
 def test_a_difference_of_clocks_is_said_in_words():
     texts = [clock_offset_text(seconds) for seconds in (2.4, -75, 3599.9, -90_000)]
     assert texts == ["2 s ahead", "1 min 15 s behind", "1 h 0 min ahead", "25 h 0 min behind"]

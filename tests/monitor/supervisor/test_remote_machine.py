@@ -85,15 +85,19 @@ def test_a_stalled_connection_is_named_and_goes_on_when_it_is_over(ssh_server, f
         fake_nvml.wait_for_fault(FaultKind.UNREACHABLE, detail="it stopped responding")
 
 
-def test_a_clock_that_is_an_hour_ahead_is_corrected_and_said(ssh_server, fake_nvml):
+def test_a_clock_that_is_an_hour_ahead_is_corrected_and_said_until_it_is_set(ssh_server, fake_nvml, tmp_path):
     fake_nvml.say(card(0, A))
-    program = ssh_server.program("ahead", fake_nvml.environment, is_an_hour_ahead=True)
+    (ahead := tmp_path / "ahead").touch()
+    program = ssh_server.program("ahead", fake_nvml.environment, ahead)
     with supervise(fake_nvml, ssh_server, program) as supervisor:
         fault = fake_nvml.wait_for_fault(FaultKind.CLOCK_OFF)
         assert fault.detail in ("1 h 0 min ahead", "59 min 59 s ahead")
         sample = fake_nvml.wait_for_sample()
         assert abs(sample.wall_seconds - time()) < 30
         assert abs(sample.monotonic_seconds - monotonic()) < 30
+        ahead.unlink()
+        fake_nvml.wait_until_over(FaultKind.CLOCK_OFF)
+        assert abs(fake_nvml.wait_for_sample().wall_seconds - time()) < 30
         supervisor.release()
         fake_nvml.wait_for_fault(FaultKind.RELEASED)
         supervisor.resume()

@@ -136,7 +136,7 @@ def test_the_headline_names_what_is_wrong_and_what_idle_cards_cost():
     )
     idle = COSTS._replace(idle=(IdleCard(found[3], 48.0),), idle_usd_per_day=48.0)
     assert fleet_headline(broken, idle) == (
-        "4 cards on 1 host: 1 silent, 1 with errors, 1 with warnings and 1 idle, which cost $48.00 a day to rent."
+        "4 cards on 1 host: 1 silent, 1 with errors, 1 with warnings and 1 idle, which costs $48.00 a day to rent."
     )
     unpriced = COSTS._replace(idle=(IdleCard(found[3], None),))
     assert fleet_headline(fleet, unpriced) == "4 cards on 1 host: 1 idle."
@@ -152,6 +152,13 @@ def test_the_energy_line_says_what_it_is_based_on():
         more
     )
     assert energy_line(COSTS._replace(power_cards=0, priced=0)) == ""
+    day = COSTS._replace(kwh_last_day=1234.5, last_day_held_fraction=0.99)
+    assert "by 2 cards  ·  1,234\u2009kWh in the last 24\u2009h  ·  renting" in energy_line(day)
+    part = day._replace(last_day_held_fraction=0.25, electricity_usd_last_day=250.0, idle_usd_last_day=31.4)
+    assert (
+        "1,234\u2009kWh ($250 of electricity) in the last 24\u2009h, of which the server holds 25\u2009%  ·  "
+        "cards idle in that time: $31.40 of rent"
+    ) in energy_line(part)
     unmetered = energy_line(COSTS._replace(power_cards=0))
     assert unmetered.startswith("no card reports its power  ·  renting them all: $4.00/h")
     assert "renting" not in energy_line(COSTS._replace(priced=0))

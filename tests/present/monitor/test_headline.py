@@ -217,8 +217,9 @@ def test_another_machine_is_being_connected_to_or_says_why_not():
     connecting = machine_headline({}, Inventory(machine="gpu-box"), is_released=False)
     assert connecting.sentence == "Connecting to gpu-box…"
     refused = Inventory(machine="gpu-box", faults=(Fault(FaultKind.REFUSED, 1.0),))
-    sentence = machine_headline({}, refused, is_released=False).sentence
-    assert sentence == "The other machine accepts none of this user's SSH keys."
+    headline = machine_headline({}, refused, is_released=False)
+    assert headline.sentence == "The other machine accepts none of this user's SSH keys."
+    assert headline.more.startswith("Passwords are not asked for: add your key there")
 
 
 def test_what_was_found_before_another_machine_was_cut_off_is_not_told_as_current():

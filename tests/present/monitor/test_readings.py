@@ -123,6 +123,7 @@ def test_faults_and_driver_versions_in_one_line():
     assert fault_line(Fault(FaultKind.NO_DRIVER, 0.0), latest) == "the NVIDIA driver is not loaded"
     assert driver_line(latest.inventory) == "driver 580"
     assert driver_line(Latest().inventory) == "no driver"
+    assert driver_line(Inventory(faults=(Fault(FaultKind.UNREACHABLE, 1.0),))) == ""
     others = (Device("AMD-1", "r", 1, driver="amdgpu, amd-smi"), Device("AMD-2", "s", 2, driver="amdgpu"))
     assert driver_line(Inventory(devices=others)) == "driver amdgpu, amd-smi"
     assert driver_line(Inventory("580", cuda_version="13.0", devices=others)) == (

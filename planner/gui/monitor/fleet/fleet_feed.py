@@ -139,6 +139,7 @@ class FleetFeed(QObject):
         if is_first:
             yield self._view(fleet, self._prices)
             watch.fill_past()
+        watch.read_last_day()
         if not is_stopped():
             part, self._part = self._part, (self._part + 1) % _DIAGNOSED_PARTS
             hosts = fleet.host_names if is_first else fleet.host_names[part::_DIAGNOSED_PARTS]

@@ -269,8 +269,8 @@ class FleetPage(QWidget):
         self._pages.addWidget(self.card)
         in_column(
             in_row(self.local, self.another, self.address, (self.status, 1), self.refresh_button, spacing=space.small),
-            self.problem,
             self.headline,
+            self.problem,
             self.energy,
             self.notes,
             (self._pages, 1),

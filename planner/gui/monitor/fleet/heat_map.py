@@ -205,7 +205,7 @@ class HeatMap(QWidget):
         label = self._label_width
         for side in range(_LARGEST, _SMALLEST - 1, -1):
             block, lines = self._strips(side, label)
-            if lines * (side + 2 * _GAP) <= self._area_height or side == _SMALLEST:
+            if lines * (side + 2 * _GAP) + _BLOCK_GAP <= self._area_height or side == _SMALLEST:
                 break
         for place, (host, cards) in enumerate(self._hosts):
             column, line = divmod(place, lines)

@@ -26,6 +26,8 @@ _IMPORTING_MS: Final = 50
 # So much processor time may one pass of drawing take; painting follows.
 _PASS_SECONDS: Final = 0.008
 _MADE_A_PASS: Final = 2
+# A reading is drawn after this time at the latest, however narrow its column is.
+_LATEST_SECONDS: Final = 2.0
 _COLUMN_LETTERS: Final = 71
 _LISTED_EVENTS: Final = 50
 # The band takes the width of the first column, the list of events what is left of it.
@@ -104,9 +106,19 @@ class PlotGrid(QWidget):
             return
         history = self._history
         lines = tuple(self._lines.items())
-        drawn = (id(history), end, history.inventory, history.marks, lines, self._plot_settings)
+        seconds = self._column_seconds
+        place = end if end is None or not seconds else end // seconds
+        drawn = (
+            id(history),
+            place,
+            history.inventory,
+            history.marks,
+            history.event_changes,
+            lines,
+            self._plot_settings,
+        )
         if drawn == self._drawn:
-            return  # a replay, whose cursor alone moves
+            return  # no plot has a new column, or in a replay only the cursor moves
         self._drawn = drawn
         self.band.setVisible(end is not None)
         if start is None or end is None:
@@ -180,6 +192,12 @@ class PlotGrid(QWidget):
         """Draw the readings that arrived while the plots were hidden."""
         super().showEvent(event)
         self._draw_all_soon()
+
+    @property
+    def _column_seconds(self) -> float:
+        """Return how long the plots stay the same, whose curves have no narrower columns; 0 before all are drawn."""
+        columns = [panel.columns for panel in self.panels if not panel.visibleRegion().isEmpty()]
+        return min(self.view.span / max(columns), _LATEST_SECONDS) if columns and all(columns) else 0.0
 
     @property
     def _plot_settings(self) -> PlotSettings:

@@ -87,6 +87,11 @@ class MetricPanel(PlotPanel):
         """Return whether the plot has been drawn."""
         return self._chart is not None
 
+    @property
+    def columns(self) -> int:
+        """Return the number of columns to which the curves are reduced, 0 before there is a plot."""
+        return 0 if self._plot is None else self._plot.columns
+
     def set_owners(self, owners: tuple[Owner, ...]) -> None:
         """Set the cards whose curves the next `refresh` draws."""
         self._owners = owners

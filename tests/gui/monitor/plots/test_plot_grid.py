@@ -324,6 +324,28 @@ def test_another_history_takes_the_place(grid, make_sample):
     assert len(panel(grid, "power").curves[0].x) == 1
 
 
+def test_plots_are_drawn_once_they_have_a_new_column_or_something_happened(grid, two_cards, make_sample):
+    power, end = panel(grid, "power"), two_cards.end
+    grid.view.set_span(600.0)
+    seconds = grid._column_seconds
+    assert 1.0 < seconds <= 2.0
+    # The next column begins at a multiple of its width.
+    border = int((end // seconds + 1) * seconds) + 1
+    for second in range(int(end) + 1, border):
+        two_cards.note(make_sample(second))
+    grid.refresh()
+    drawn = power.curves
+    two_cards.note(make_sample(border))
+    grid.refresh()
+    assert (power.curves is drawn) == (border // seconds == (border - 1) // seconds)
+    drawn = power.curves
+    grid.refresh()
+    assert power.curves is drawn
+    two_cards.add_mark(float(border), "now")
+    grid.refresh()
+    assert power.curves is not drawn
+
+
 def test_a_card_that_is_gone_keeps_its_curves(grid, two_cards):
     two_cards.note(Inventory())
     grid.refresh()
