@@ -11,7 +11,7 @@ from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.software import serving_memory, sharding_strategy_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
-from planner.workload.alignment import ROLLOUT_ENGINE
+from planner.workload.alignment import ON_TRAINING_CARDS, ROLLOUT_ENGINE
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -130,7 +130,7 @@ def card_class_of(program: SoftwareMemory[Any], workload: Training | Inference, 
     """
     if cards.gpu is None:
         return None
-    if isinstance(workload, Training) and workload.alignment.shares_card:
+    if isinstance(workload, Training) and workload.alignment.engine in ON_TRAINING_CARDS:
         engine = serving_memory(ROLLOUT_ENGINE).card_class(cards.gpu)
         return EngineCard(engine, cards.usable.bytes if cards.usable else None)
     return program.card_class(cards.gpu)
