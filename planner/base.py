@@ -77,9 +77,9 @@ def record(cls: type[ValueT]) -> type[ValueT]:
     """Return `cls` as a dataclass that type checkers know to be frozen, for the many small parts of a result.
 
     `frozen=True` would check it at run time as well, by a function call for each field: constructing a value then takes
-    two to four times as long, and one estimate constructs about sixty.
+    two to four times as long, and one estimate constructs about sixty. A class with a hash of its own keeps it.
     """
-    return dataclass(slots=True, unsafe_hash=True)(cls)
+    return dataclass(slots=True, unsafe_hash="__hash__" not in vars(cls))(cls)
 
 
 def unknown_name_error(names: Iterable[str]) -> PydanticKnownError:

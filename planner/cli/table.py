@@ -6,9 +6,11 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from planner.present.columns import Column, Detail, DetailGroup, Row
+if TYPE_CHECKING:
+    from planner.present.columns import Column, Detail, DetailGroup, Row
+
 
 _GAP: Final = "  "
 _NARROWEST_PROSE: Final = 20
@@ -59,8 +61,8 @@ def table(
 
 
 def column_table(
-    columns: Sequence[Column[Row]],
-    rows: Sequence[Row],
+    columns: "Sequence[Column[Row]]",
+    rows: "Sequence[Row]",
     flexible: Collection[str],
     narrowest: int = 12,
     *,
@@ -137,7 +139,7 @@ _DETAIL_COLUMNS: Final = (
 )
 
 
-def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> str:
+def details(name: str, groups: "Sequence[DetailGroup]", notes: Sequence[str]) -> str:
     """Return the details of a card, system or model as text: name, table, numbered sources and notes."""
     numbers: dict[str, int] = {}
     rows: list[tuple[str, str, str, str]] = []
@@ -153,7 +155,7 @@ def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> s
     return "\n\n".join(block for block in blocks if block)
 
 
-def _detail_cells(detail: Detail, numbers: dict[str, int]) -> tuple[str, str, str, str]:
+def _detail_cells(detail: "Detail", numbers: dict[str, int]) -> tuple[str, str, str, str]:
     """Return the table cells of one detail; a new source gets the next number."""
     text = f"{detail.text} ({detail.exact})" if detail.exact else detail.text
     source = "; ".join(part for part in (detail.basis, detail.source, detail.as_of) if part)

@@ -44,7 +44,7 @@ LATER_IMPORTS: Final = (
     "planner.gui.memory.tab",
     "planner.gui.memory.curves.plot",
     "planner.plan.editing.goals",
-    "planner.memory.software.transformers_training",
+    "planner.memory.software.pytorch",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
     "planner.gui.cost.tab",

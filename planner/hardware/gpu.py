@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Final, Literal, Self, get_args
 from unicodedata import category
 
@@ -40,7 +40,8 @@ def _require_date_or_part(text: str) -> str:
     return text
 
 
-def _is_date(text: str) -> bool:
+@lru_cache(maxsize=1024)
+def _is_date(text: str) -> bool:  # a catalog has thousands of dates, on few days
     try:
         date.fromisoformat(text)
     except ValueError:
@@ -57,6 +58,7 @@ DayOrLess = Annotated[str, AfterValidator(_require_date_or_part)]
 
 GpuVendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 """Vendors of GPUs for which PyTorch has builds of its own."""
+_VENDORS_WITH_BUILD: Final = get_args(GpuVendor)
 Vendor = Literal[
     GpuVendor,
     "Google",
@@ -281,7 +283,7 @@ class Gpu(Spec):
     @property
     def has_pytorch_build(self) -> bool:
         """Return whether a build of PyTorch itself runs on it, not a plugin with a compiler of its own."""
-        return self.vendor in get_args(GpuVendor) and self.architecture != "Gaudi"
+        return self.vendor in _VENDORS_WITH_BUILD and self.architecture != "Gaudi"
 
     @property
     def device_memory_bytes(self) -> int | None:

@@ -1,6 +1,7 @@
 """Corrections from the user's own logs: measured minus estimated bytes, as a separate part of each memory term."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Final, Literal
 
@@ -127,7 +128,8 @@ def corrected_term(uncorrected: Term, added_bytes: int, source: str) -> Term:
     parts = uncorrected.parts or (
         TermPart(name="estimated", bytes=uncorrected.bytes, formula=uncorrected.formula, source=uncorrected.source),
     )
-    return uncorrected.evolve(
+    return replace(
+        uncorrected,
         bytes=uncorrected.bytes + added_bytes,
         low_bytes=max(uncorrected.low_bytes + added_bytes, 0),
         high_bytes=uncorrected.high_bytes + added_bytes,

@@ -65,7 +65,8 @@ class TermPart:
     source: str
 
 
-class Term(Spec):
+@record
+class Term:
     """A named amount of memory with its formula, its lower and upper bound, and its source."""
 
     name: TermName
@@ -86,6 +87,9 @@ class Term(Spec):
     """Upper bound; equals `bytes` where the amount is certain."""
     parts: tuple[TermPart, ...] = ()
     """Named parts, such as the CUDA context within the overhead."""
+
+    def __hash__(self) -> int:  # terms are keys of many caches, and few have the same formula and amount
+        return hash((self.name, self.bytes, self.formula))
 
 
 @record

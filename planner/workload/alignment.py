@@ -23,6 +23,8 @@ DEFAULT_COMPLETION: Final = 512
 """Tokens of a completion: TRL's default `max_completion_length`."""
 ROLLOUT_ENGINE: Final = "vllm"
 """The engine that generates completions besides the trainer itself."""
+ON_TRAINING_CARDS: Final = ("same-cards", "same-cards-asleep")
+"""Places of that engine on the cards that train."""
 _REFERENCE_BRIEFS: Final[dict[Reference, str]] = {
     "kept": "reference kept",
     "adapter-off": "reference by adapters off",
@@ -250,7 +252,7 @@ class Alignment(Spec):
     @property
     def shares_card(self) -> bool:
         """Return whether an inference engine runs on the cards that train."""
-        return self.generates and self.engine in ("same-cards", "same-cards-asleep")
+        return self.generates and self.engine in ON_TRAINING_CARDS
 
     @property
     def scores_reference(self) -> bool:

@@ -1,6 +1,7 @@
 """A prediction beside what is measured, live cards in the catalog, and what would fill them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,7 @@ def test_an_exact_prediction_has_no_reason(evaluation):
 
 def test_certain_terms_explain_no_difference(evaluation):
     memory = evaluation.memory
-    certain = tuple(term.evolve(low_bytes=term.bytes, high_bytes=term.bytes) for term in memory.terms)
+    certain = tuple(replace(term, low_bytes=term.bytes, high_bytes=term.bytes) for term in memory.terms)
     sure = evaluation.evolve(memory=memory.evolve(terms=certain))
     assert check_prediction(sure, MeasuredCard(20 * GIB, memory.total_bytes + MIB)).likeliest is None
 

@@ -66,7 +66,7 @@ SPEED = Engine(name="waveserve", layer_seconds=20e-6, source="a test", chunk=64)
 @pytest.fixture(autouse=True)
 def _engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for place, name, value in (("memory", "SERVING", WaveMemory()), ("performance", "ENGINE", SPEED)):
-        module = cast("ModuleType", SimpleNamespace(**{name: value}))
+        module = cast("ModuleType", SimpleNamespace(__spec__=object(), **{name: value}))
         monkeypatch.setitem(sys.modules, f"planner.{place}.software.waveserve", module)
     for table in (registry.SOFTWARE, registry.SERVERS):
         monkeypatch.setitem(table, RECORD.name, RECORD)

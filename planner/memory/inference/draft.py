@@ -1,5 +1,7 @@
 """Memory of the network that drafts tokens for an engine, and the layers that it adds to the KV cache."""
 
+from dataclasses import replace
+
 from planner.memory.result import Term
 from planner.memory.terms import library_symbol
 from planner.memory.weights import is_gguf, weights_term
@@ -29,7 +31,7 @@ def draft_term(architecture: Architecture, workload: Inference) -> Term | None:
     name = draft_format(architecture, workload)
     found = weights_term(architecture.draft, name)
     k = library_symbol("k", workload.speculation.drafted, f"tokens drafted before each check, weights in {name}")
-    return found.evolve(name="draft", source=_SOURCE, symbols=(*found.symbols, k))
+    return replace(found, name="draft", source=_SOURCE, symbols=(*found.symbols, k))
 
 
 def cached_groups(architecture: Architecture) -> tuple[LayerGroup, ...]:

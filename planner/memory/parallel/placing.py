@@ -1,7 +1,8 @@
 """Placement of a workload on cards, which may differ: pipeline stage, layers and timeline of each card."""
 
 from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
@@ -10,9 +11,13 @@ from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.software import serving_memory, sharding_strategy_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
-from planner.workload.alignment import ROLLOUT_ENGINE
+from planner.workload.alignment import ON_TRAINING_CARDS, ROLLOUT_ENGINE
 from planner.workload.training import Training
 from planner.workload.workload import Inference
+
+if TYPE_CHECKING:
+    from planner.memory.parallel.sharding import ShardingStrategy
+    from planner.workload.parallel import Parallel
 
 
 class CardGroup(NamedTuple):
@@ -125,7 +130,7 @@ def card_class_of(program: SoftwareMemory[Any], workload: Training | Inference, 
     """
     if cards.gpu is None:
         return None
-    if isinstance(workload, Training) and workload.alignment.shares_card:
+    if isinstance(workload, Training) and workload.alignment.engine in ON_TRAINING_CARDS:
         engine = serving_memory(ROLLOUT_ENGINE).card_class(cards.gpu)
         return EngineCard(engine, cards.usable.bytes if cards.usable else None)
     return program.card_class(cards.gpu)
@@ -144,21 +149,21 @@ def sharing_notes(
     """Yield notes on the assumptions about how several cards share the workload."""
     parallel = workload.parallel
     if isinstance(workload, Training) and is_distributed(workload):
-        yield from _sharding_note(workload)
+        yield from _sharding_note(sharding_strategy_of(workload), parallel)
     if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
         yield program.split_note
     if len(cards) > 1 and parallel.pipeline == 1:
         yield "All cards hold the same amount, so the card with the least memory decides whether the workload fits."
 
 
-def _sharding_note(workload: Training) -> Iterator[str]:
-    """Yield a note on the sharding strategy: software, version, and the memory stored on each card."""
-    strategy, parallel = sharding_strategy_of(workload), workload.parallel
+@lru_cache(maxsize=64)
+def _sharding_note(strategy: "ShardingStrategy", parallel: "Parallel") -> tuple[str, ...]:
+    """Return a note on the sharding strategy, if anything is shared: software, version, and what each card stores."""
     if not strategy.shares_states and parallel.state_shards == 1:
-        return
+        return ()
     mode = f"ZeRO-{parallel.zero}" if parallel.zero else "Replicas"
     cards = "1 card" if parallel.state_shards == 1 else f"{parallel.state_shards:,} cards"
-    yield f"{mode} as implemented by {strategy.version}, over {cards}: {strategy.stored_memory_summary(parallel)}."
+    return (f"{mode} as implemented by {strategy.version}, over {cards}: {strategy.stored_memory_summary(parallel)}.",)
 
 
 def _merge_adjacent_groups(cards: list[CardGroup]) -> list[CardGroup]:

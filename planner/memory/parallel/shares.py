@@ -1,6 +1,7 @@
 """Shares of memory terms on each of several cards, and the memory of communication buffers."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
@@ -99,7 +100,8 @@ def partial_term(whole: AnyTerm, part: int, total: int, meaning: str) -> Deferre
 def _write_partial_term(whole: AnyTerm, own: int, high: int, meaning: str) -> Term:
     """Return a fraction of the term `whole`, `own` bytes, with its formula written out."""
     written = whole.write() if isinstance(whole, DeferredTerm) else whole
-    return written.evolve(
+    return replace(
+        written,
         bytes=own,
         low_bytes=own,
         high_bytes=high,
@@ -120,7 +122,8 @@ def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -
             round(written.bytes / own, 4),
             f"effective number of {cards:,} cards, of which fewer share the experts",
         )
-    return written.evolve(
+    return replace(
+        written,
         bytes=own,
         low_bytes=min(own, ceil_div(written.low_bytes * own, max(written.bytes, 1))),
         high_bytes=high,
@@ -147,7 +150,8 @@ def _write_resized(item: AnyTerm, size: int, high: int, why: str) -> Term:
     more = size - written.bytes
     extra = TermPart(name=why, bytes=more, formula=f"{more:,}", source=written.source)
     parted = more > 0 and (written.parts or not written.bytes)  # otherwise the parts would not sum to the term
-    return written.evolve(
+    return replace(
+        written,
         bytes=size,
         low_bytes=max(min(written.low_bytes + more, size), 0),
         high_bytes=high,
@@ -242,4 +246,4 @@ def _write_buffers(
 def relabeled_term(item: AnyTerm, source: str, name: TermName | None = None) -> Term:
     """Return `item` with another `source` and, unless None, another `name`."""
     written = item.write() if isinstance(item, DeferredTerm) else item
-    return written.evolve(name=name or written.name, source=source)
+    return replace(written, name=name or written.name, source=source)

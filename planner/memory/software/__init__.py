@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ def training_memory(name: str) -> "TrainingMemory":
     """Return the memory behavior of the program `name` when it trains a model.
 
     A program that also serves has a separate module for it, since the formulas of training take long to
-    import.
+    import. One without a module trains as plain PyTorch does.
     """
     software = SOFTWARE[name]
     module = f"{software.module}_training" if software.serving else software.module
@@ -53,4 +54,5 @@ def sharding_strategy_of(workload: Training) -> "ShardingStrategy":
 @cache
 def _imported_program(module: str) -> ModuleType:
     """Import and return the module of one program; importing all of them would slow down every command."""
-    return import_module(f"{__name__}.{module}")
+    name = f"{__name__}.{module}"
+    return import_module(name if find_spec(name) else f"{__name__}.pytorch")

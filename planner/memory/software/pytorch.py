@@ -77,7 +77,8 @@ class TrainingMemory(SoftwareMemory[Training]):
 
     def step(self, architecture: Architecture, workload: Training) -> StepMoments:
         """Return the moments of one optimizer step of `workload` on a card, however its replicas share it."""
-        workload = workload.replaced(micro_batch=workload.alignment.sequences(workload.micro_batch))
+        if workload.alignment.method != "none":
+            workload = workload.replaced(micro_batch=workload.alignment.sequences(workload.micro_batch))
         unsplit = unsplit_weight_bytes(architecture, workload.weights or "fp32")
         # Gradients have their parameters' shapes and format; adapters and their gradients are small.
         unsplit *= 1 if workload.adapts or workload.trainable else 2

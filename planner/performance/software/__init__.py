@@ -2,8 +2,7 @@
 
 from functools import cache
 from importlib import import_module
-from types import ModuleType
-from typing import cast
+from importlib.util import find_spec
 
 from planner.performance.setting import TimeSetting
 from planner.performance.software.engine import Engine, TrainingPace
@@ -13,15 +12,18 @@ from planner.workload.workload import Inference, Training
 
 def engine_of(workload: Inference, setting: TimeSetting) -> Engine:
     """Return the engine that serves `workload`, in its variant for `setting`."""
-    return cast("Engine", _program_module(workload.profile or DEFAULT).ENGINE).in_setting(setting)
+    # A plan uses one program: the others are not imported.
+    engine: Engine = import_module(f"{__name__}.{SOFTWARE[workload.profile or DEFAULT].module}").ENGINE
+    return engine.in_setting(setting)
 
 
 def training_pace(workload: Training) -> TrainingPace:
-    """Return the time behaviour of the program that trains `workload`."""
-    return cast("TrainingPace", _program_module(workload.profile).PACE)
+    """Return the time behaviour of the program that trains `workload`: its own, or that of transformers' layers."""
+    return _pace(SOFTWARE[workload.profile].module)
 
 
 @cache
-def _program_module(name: str) -> ModuleType:
-    # A plan uses one of nine programs: the others are not imported.
-    return import_module(f"planner.performance.software.{SOFTWARE[name].module}")
+def _pace(program: str) -> TrainingPace:
+    name = f"{__name__}.{program}"
+    found: TrainingPace = import_module(name).PACE if find_spec(name) else TrainingPace()
+    return found

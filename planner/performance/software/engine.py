@@ -217,14 +217,8 @@ class Engine:
         return cut_down_share(gpu, dtype) or usual
 
 
-@dataclass(frozen=True, kw_only=True)
 class TrainingPace:
-    """Time behaviour of a training program; the defaults are those of transformers' layers.
-
-    `fused` means that kernels combine several element-wise operations.
-    """
-
-    fused: bool = False
+    """Time behaviour of a training program; the defaults are those of transformers' layers."""
 
     def exchanged_format(self, workload: Training, trained: str) -> str:
         """Return the format in which parameters and gradients are sent between cards; `trained` is the stored format.

@@ -22,4 +22,4 @@ class _Megatron(TrainingPace):
         return ledger._replace(scores=0)
 
 
-PACE: Final = _Megatron(fused=True)
+PACE: Final = _Megatron()

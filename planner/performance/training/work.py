@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import SCHEMES
 from planner.memory.kernels import needs_explicit_mask
 from planner.memory.precision import Precision, training_precision
+from planner.memory.software import training_memory
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.layer import saved_by_layer
 from planner.memory.training.autograd.network import trained_stacks
@@ -94,7 +95,7 @@ def micro_batch(
         weight_gradient_share=weight_gradient_share(whole, own),
         adapted=own.adapts,
         sharded=parallel.zero == 3 and parallel.state_shards > 1 and not setting.compiled,
-        fused=setting.compiled or training_pace(own).fused,
+        fused=setting.compiled or any(training_memory(own.profile).fused),
         compiled=setting.compiled,
         graphs=setting.graphs,
         casts_apart=own.compute == "fp8",

@@ -1,5 +1,7 @@
 """Shares of terms and parameters, to the byte and to the row."""
 
+from dataclasses import replace
+
 import pytest
 from small_models import llama
 
@@ -59,7 +61,7 @@ def test_parts_of_a_term_are_shared_to_the_byte():
     written = sharded_term(whole, 1, 3, 3, "of three").write()
     assert written.bytes == 34
     assert sum(part.bytes for part in written.parts) == 34
-    more = with_more_bytes(whole.evolve(parts=()), 5, "more").write()
+    more = with_more_bytes(replace(whole, parts=()), 5, "more").write()
     assert (more.bytes, more.parts) == (whole.bytes + 5, ())
-    empty = whole.evolve(bytes=0, low_bytes=0, high_bytes=0, parts=(whole.parts[0],))
+    empty = replace(whole, bytes=0, low_bytes=0, high_bytes=0, parts=(whole.parts[0],))
     assert sharded_term(empty, 1, 3, 3, "of three").write().bytes == 0

@@ -73,7 +73,7 @@ def test_a_program_of_its_own_is_a_subclass_with_what_it_does_otherwise(monkeypa
     usual = training_memory("hf")
     asked = Training(parallel=Parallel(tensor=2))
     before = estimate_memory(llama(vocab_size=32_001), asked, count=2)
-    monkeypatch.setattr("planner.memory.software.transformers_training.TRAINING", Frugal())
+    monkeypatch.setattr("planner.memory.software.pytorch.TRAINING", Frugal())
     after = estimate_memory(llama(vocab_size=32_001), asked, count=2)
     assert training_memory("hf") is not usual
     assert after.total_bytes > before.total_bytes

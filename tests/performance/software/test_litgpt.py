@@ -1,16 +1,6 @@
 """Training speed of LitGPT."""
 
-from planner.performance.software import litgpt, training_pace
-from planner.workload.parallel import Parallel
-from planner.workload.training import Training
-
-
-def test_the_layers_are_not_fused_and_zero_exchanges_16_bits() -> None:
-    workload = Training(profile="litgpt")
-    pace = training_pace(workload)
-    assert pace.fused is False
-    assert pace.exchanged_format(workload, "fp32") == "fp32"
-    assert pace.exchanged_format(workload.evolve(parallel=Parallel(zero=1)), "fp32") == "bf16"
+from planner.performance.software import litgpt
 
 
 def test_bitsandbytes_weights_take_longer_to_launch() -> None:

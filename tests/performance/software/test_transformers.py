@@ -7,10 +7,8 @@ from planner.performance.inference.machine import card_speed
 from planner.performance.inference.request import decoding_step_time
 from planner.performance.kernels.times import launch_seconds
 from planner.performance.setting import TimeSetting
-from planner.performance.software import engine_of, training_pace
+from planner.performance.software import engine_of
 from planner.performance.software.transformers import ENGINE
-from planner.workload.parallel import Parallel
-from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 
@@ -41,11 +39,3 @@ def test_transformers_copies_the_cache_for_each_query_that_shares_it():
     lean = decoding_step_time(served(engine="compiled", weights="bf16"), 1, 4000)
     copied = decoding_step_time(served(engine="hf", weights="bf16"), 1, 4000)
     assert copied.cache_read == pytest.approx(lean.cache_read * (1 + 2 + 4 * 4))
-
-
-def test_the_layers_are_not_fused_and_zero_exchanges_16_bits() -> None:
-    workload = Training(profile="hf")
-    pace = training_pace(workload)
-    assert pace.fused is False
-    assert pace.exchanged_format(workload, "fp32") == "fp32"
-    assert pace.exchanged_format(workload.evolve(parallel=Parallel(zero=1)), "fp32") == "bf16"

@@ -9,6 +9,7 @@ from planner.performance.efficiency import (
     MEASURED,
 )
 from planner.performance.setting import TimeSetting
+from planner.workload.software.registry import TRAINERS
 
 PLAIN = TimeSetting()
 
@@ -23,6 +24,11 @@ def test_scores_of_eager_attention_are_moved_through_memory(h100: Gpu) -> None:
     fused = step(llama(), h100, attention="flash", classes=MEASURED)
     assert eager.passes.elements_forward > 2 * fused.passes.elements_forward
     assert eager.passes.attention_backward == 2 * eager.passes.attention_forward
+
+
+def test_element_wise_operations_are_fused_where_kernels_are(h100: Gpu) -> None:
+    fused = {name for name in TRAINERS if step(llama(), h100, profile=name, compute="bf16").batch.fused}
+    assert fused == {"liger", "unsloth", "megatron"}
 
 
 def test_autocast_casts_every_matrix(h100: Gpu) -> None:

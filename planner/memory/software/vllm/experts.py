@@ -5,6 +5,7 @@
 `HopperMXScaleLayout.swizzle_data`.
 """
 
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
@@ -64,7 +65,8 @@ def padded_weights_term(architecture: Architecture, scheme_name: str, kernels: E
     if not padding:
         return weights
     part = TermPart(name="padding and copies of the experts", bytes=padding, formula="X", source=_SOURCE)
-    return weights.evolve(
+    return replace(
+        weights,
         bytes=weights.bytes + padding,
         low_bytes=weights.low_bytes + padding,
         high_bytes=weights.high_bytes + padding,
