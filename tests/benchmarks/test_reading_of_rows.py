@@ -198,12 +198,13 @@ def test_adapters_of_ms_swift_are_named_as_in_the_network(error_of):
 @pytest.mark.parametrize(
     ("name", "changed", "reason"),
     [
+        ("torchtune-003", {}, "torch.compile"),
         ("torchtune-017", {}, "offloaded"),
         ("torchtune-003", {"n_gpus": "2"}, "several cards"),
         ("torchtune-003", {"seq_len": "packed"}, "lengths"),
         ("torchtune-003", {"precision": "nf4 double-quant (torchao)"}, "weight format"),
-        ("torchtune-003", {"technique": "LoRA; grad_ckpt=yes"}, "rank"),
-        ("torchtune-003", {"technique": "LoRA r=8 targets=nothing"}, "rank"),
+        ("torchtune-020", {"technique": "LoRA; grad_ckpt=yes"}, "rank"),
+        ("torchtune-020", {"technique": "LoRA r=8 targets=nothing"}, "rank"),
     ],
 )
 def test_adapters_whose_run_is_not_known_have_a_reason(name, changed, reason, row_of, answer_to):
