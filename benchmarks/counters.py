@@ -13,7 +13,7 @@ from planner.memory.result import MemoryResult
 ALLOCATED: Final = "allocated"
 RESERVED: Final = "reserved"
 PROCESS: Final = "process"
-WITH_CONTEXT: Final = "allocated and context"
+WITH_CONTEXT: Final = "context and allocated"
 _SLACK: Final = "allocator slack"
 
 
