@@ -122,11 +122,6 @@ _MECHANISMS: Final = (
         "whether the prompt alone or a generation is not stated; most grow by a cache more, as when generate held two",
     ),
     (
-        r"glm4-",
-        "nvidia-smi in whole GB, of runs that generate an unstated number of tokens: PyTorch's allocator keeps "
-        "the blocks that a growing cache leaves behind",
-    ),
-    (
         r"sdpa-0(49|5\d|6[0-4])",
         "traced and allocated block by block, the network holds 15.7 to 18.8 MiB less, the two workspaces of cuBLAS "
         "and the ends beside its own tensors: 1 MiB, not the 14 that larger ones leave",
