@@ -90,6 +90,9 @@ def softmax_input_bytes(family: str, architecture: Architecture, workload: Train
     checkpointing.
 
     **Source**: pytorch/pytorch#64000 and #65242, which removed it.
+
+    **Checked**: with it, `traced_kernels.py bert,fp32,4,512,24,1024` reserves 13.28 GiB, with the context 14.59;
+    bertl-002 shows 14.60.
     """
     stack, length = architecture.main, workload.sequence_length or 0
     mixer = stack.groups[0].layer.mixer
