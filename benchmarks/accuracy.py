@@ -271,7 +271,9 @@ def print_summary(compared: list[Compared], kinds: Iterable[str]) -> None:
         for label, chosen in (("A, complete", [i for i in of_kind if i.strict]), ("all covered", of_kind)):
             if chosen:
                 print_line(kind, label, chosen)
-                print_sources(chosen)
+                print_sources("its sources", chosen)
+                for counter, items in by_counter(chosen).items():
+                    print_sources(f"  {counter}", items)
         for source in sorted({item.row.family for item in of_kind}):
             print_line("", f"  {source}", [item for item in of_kind if item.row.family == source])
     print()
@@ -287,10 +289,18 @@ def print_line(kind: str, label: str, chosen: list[Compared]) -> None:
     )
 
 
-def print_sources(chosen: list[Compared]) -> None:
+def by_counter(chosen: list[Compared]) -> dict[str, list[Compared]]:
+    """Return the rows by the memory counter that was read, if there are several."""
+    counters: dict[str, list[Compared]] = {}
+    for item in chosen:
+        counters.setdefault(counter_of(item.row.metric), []).append(item)
+    return counters if len(counters) > 1 else {}
+
+
+def print_sources(name: str, chosen: list[Compared]) -> None:
     """Print how far sources are off, each by the median of its rows: half of them, and on average."""
     errors = source_errors((item.row.family, item.error) for item in chosen)
-    print(f"{'':14} {'  its sources':24} {len(errors):5} {median(errors):8.2%}  on average {mean(errors):.2%}")
+    print(f"{'':14}   {name:22} {len(errors):5} {median(errors):8.2%}  on average {mean(errors):.2%}")
 
 
 def print_misses(compared: list[Compared]) -> None:

@@ -34,6 +34,19 @@ CONSTANTS: Final = (
         "1 to 3 % of a 24 GiB card",
     ),
     Constant(
+        "GPU context of a version that loads every kernel",
+        "MiB",
+        {
+            "Pascal: GTX 1080, CUDA 10.1 (pytorch/pytorch#55277)": 721,
+            "Turing: RTX 2080 Ti, CUDA 10.1 (pytorch/pytorch#49877)": 877,
+            "Volta: Titan V, PyTorch 1.3 (pytorch/pytorch#28394)": 1005,
+            "Volta: V100, CUDA 11.2 (transformers, perf_train_gpu_one.md)": 1343,
+            "Ampere: RTX 3090, CUDA 11.0 (pytorch/pytorch#49877)": 1486,
+            "Ampere: RTX 3090, CUDA 11.1 (pytorch/pytorch#55277)": 1687,
+        },
+        "1,343 is the upper end on cards before Ada Lovelace",
+    ),
+    Constant(
         "allocator slack",
         "% beyond the allocated bytes",
         {

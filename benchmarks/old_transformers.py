@@ -1,4 +1,4 @@
-"""Memory of outdated versions of transformers, for published measurements that were made with one of them.
+"""Memory of outdated versions of transformers and PyTorch, for published measurements that were made with one of them.
 
 The estimator does not include this memory, because it describes transformers 5. Sources are the old versions' code.
 """
@@ -8,9 +8,12 @@ from typing import Final
 
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.logits import output_width
+from planner.memory.overhead import DeviceContext
 from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.weights import MATRIX_ROLES, weight_bytes
 from planner.models.architecture import Architecture, Attention, Tensor
+from planner.units import MIB
+from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 BEFORE_SDPA: Final = ("bertl", "dsllm", "optgptq", "optllm")
@@ -26,6 +29,23 @@ _FLOAT_LOGITS: Final = ("qwen15", "qwen2", "qwen2vl")
 """Sources whose models cast the whole prompt's logits to fp32 inside their forward pass."""
 _SINGLE_EXPERTS: Final = ("qwen15", "qwen2")
 """Sources from before version 5, whose experts were layers of their own."""
+ZEROED_GRADIENTS: Final = ("bertl",)
+"""Sources of before PyTorch 2.0, whose `zero_grad` set gradients to zero and kept them through the next forward pass.
+
+**Source**: release notes of PyTorch 2.0 (`zero_grad` sets to None by default, pytorch/pytorch#92731).
+"""
+_SAVED_SOFTMAX_INPUTS: Final = ("bertl",)
+"""Sources of before PyTorch 1.11: the page of `bertl` ran in January 2022."""
+CONTEXTS: Final = {
+    "bertl": DeviceContext(1343 * MIB, 1343 * MIB, 1343 * MIB),
+    "hfbench": DeviceContext((1035 - 158) * MIB, 721 * MIB, (1008 - 3) * MIB),
+}
+"""GPU contexts of versions that loaded every kernel at their start, as measured apart from the rows.
+
+**Source**: of `bertl` its page, with a tensor of one element on the card. `hfbench` ran PyTorch 1.4 on a TITAN RTX: an
+RTX 2080 Ti, of the same compute capability, shows 1,035 MiB with PyTorch 1.6 for CUDA 10.1 and a tensor that takes 158
+(pytorch/pytorch#49877), a GTX 1080 721 with CUDA 10.1 (#55277), a Titan V 1,008 with a small tensor (#28394).
+"""
 _HALF, _FLOAT = 2, 4
 
 
@@ -61,6 +81,25 @@ def hidden_bytes(family: str, architecture: Architecture, workload: Inference, e
         return 0
     tensors = 2 if architecture.kind == "vision-language" else 1
     return tensors * workload.batch * (workload.prompt_length or 0) * architecture.hidden * element
+
+
+def softmax_input_bytes(family: str, architecture: Architecture, workload: Training) -> int:
+    """Return the size of the attention scores that PyTorch saved before version 1.11, beside the softmax of them.
+
+    **Formula**: layers · b · heads · s² · 4, also under autocast, which computes it in fp32; of one layer with
+    checkpointing.
+
+    **Source**: pytorch/pytorch#64000 and #65242, which removed it.
+
+    **Checked**: with it, `traced_kernels.py bert,fp32,4,512,24,1024` reserves 13.28 GiB, with the context 14.59;
+    bertl-002 shows 14.60.
+    """
+    stack, length = architecture.main, workload.sequence_length or 0
+    mixer = stack.groups[0].layer.mixer
+    if family not in _SAVED_SOFTMAX_INPUTS or not isinstance(mixer, Attention):
+        return 0
+    layers = 1 if workload.activation_checkpointing == "full" else stack.layer_count
+    return layers * workload.micro_batch * mixer.heads * length**2 * _FLOAT
 
 
 def single_expert_bytes(family: str, architecture: Architecture, weights: str | None) -> int:

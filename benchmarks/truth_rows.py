@@ -14,7 +14,9 @@ from loop_rows import peak_without_loss
 from memory_rows import Excluded, Predicted, Row, cache_formats, card_named
 from old_transformers import (
     BEFORE_SDPA,
+    CONTEXTS,
     LOGITS_OF_WHOLE_PROMPT,
+    ZEROED_GRADIENTS,
     exllama_bytes,
     fused_projection_bytes,
     generating_bytes,
@@ -22,6 +24,7 @@ from old_transformers import (
     mask_bytes,
     rotary_bytes,
     single_expert_bytes,
+    softmax_input_bytes,
 )
 from pipeline_rows import pipeline_run
 from stated_networks import architecture_of, scratch_run
@@ -74,6 +77,9 @@ _GENERATORS: Final[dict[str, Callable[[Row], Inference | Excluded]]] = {
     "litgpt-quant": litgpt_workload,
     "litgpt-mgpu": litgpt_workload,
 }
+_WITHOUT_HEAD: Final = ("bertl", "hfbench")
+"""Sources whose networks had no head over the vocabulary: a classifier of two classes, and the `BertModel` of
+benchmarks.md, with which its table of the checkpoint agrees."""
 _SHORT_PROMPT: Final = 16
 """Tokens of a prompt that is called short: a line of text, so that matrices in NF4 are dequantized for it."""
 _WITHOUT_PEAK: Final = "quanto"
@@ -114,6 +120,8 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
         architecture = architecture_of(row, catalog)
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
+    if row.family in _WITHOUT_HEAD:
+        architecture = architecture.evolve(head=(), tied_head=False)
     return _of_network(row, architecture, catalog)
 
 
@@ -282,10 +290,13 @@ def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predict
 
 
 def _accumulated_batches(row: Row) -> int:
-    """Return the micro-batches of an optimizer step, which the row or its program's file states."""
+    """Return the micro-batches of an optimizer step, which the row or its program's file states.
+
+    One batch after gradients that were set to zero finds them as the second of several does.
+    """
     found = re.search(r"grad_accum=(\d+)", row.other)
     if found:
-        return int(found[1])
+        return max(int(found[1]), 2 if row.family in ZEROED_GRADIENTS else 1)
     return _LITGPT_SAMPLES // int(row.batch) if row.family == "litgpt-hub" else 1
 
 
@@ -305,7 +316,7 @@ def _as_measured(
     gpu = card_named(row.gpu, catalog.hardware)
     result = estimate_memory(architecture, workload, gpu)
     counter = counter_of(row.metric)
-    low, expected, high = counted(counter, result, gpu)
+    low, expected, high = counted(counter, result, gpu, CONTEXTS.get(row.family))
     old = _old_version_bytes(row, architecture, workload, result)
     if row.cards > 1 and isinstance(workload, Inference):
         more = summed_bytes(architecture, workload, row.cards, gpu) - expected
@@ -333,7 +344,7 @@ def _old_version_bytes(
 ) -> int:
     """Return the bytes that the row's old version of transformers held in addition to `result`."""
     if not isinstance(workload, Inference):
-        return 0
+        return softmax_input_bytes(row.family, architecture, workload)
     element = 4 if workload.compute == "fp32" else 2
     tables = rotary_bytes(row.family, architecture, element)
     generating = generating_bytes(row.family, architecture, workload, element)

@@ -108,7 +108,9 @@ def _profile_exclusion_reason(row: Row) -> str | None:
         return "lengths are not stated"
     if "offloading" in row.technique:
         return "torchtune with activations that are offloaded"
-    return None if row.scheme in ELEMENT_BYTES else f"weight format {row.precision!r}, with adapters"
+    if row.scheme not in ELEMENT_BYTES:
+        return f"weight format {row.precision!r}, with adapters"
+    return "a network under torch.compile" if "compile=yes" in row.technique else None
 
 
 def _of_profile(row: Row, architecture: Architecture) -> Predicted | Excluded:

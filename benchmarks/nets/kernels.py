@@ -6,7 +6,7 @@ had before the next one starts. Kernels that write in place do here what they do
 **Source**: linkedin/Liger-Kernel benchmark/scripts/benchmark_{geglu,rope,kl_div,fused_moe}.py and utils.py
 `run_memory_benchmark` (`retain_graph=True`), src/liger_kernel/ops/{geglu,rope}.py; InternLM/xtuner@b934f46
 docs/en/pretrain_sft/advanced_tutorial/loss.md; for misses that they explain, Baichuan2's modeling_baichuan.py
-`NormHead` and diffusers' `AutoencoderKL.decode`.
+`NormHead`, diffusers' `AutoencoderKL.decode`, and what old versions kept of BERT (old_transformers.py).
 """
 
 import sys
@@ -186,7 +186,64 @@ def image_decoder(_: str, side: int, copies: int) -> Pass:
     return run
 
 
-_ALL: Final = (geglu, rope, kl_div, fused_moe, head, norm_head, image_decoder)
+class Kept(torch.autograd.Function):
+    """A tensor that is kept for the backward pass, as softmax did with its input before PyTorch 1.11."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: torch.Tensor) -> torch.Tensor:
+        """Return the tensor."""
+        ctx.save_for_backward(scores)
+        return scores.view_as(scores)
+
+    @staticmethod
+    def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient."""
+        return gradient
+
+
+class BertLayer(nn.Module):
+    """A layer of BERT with eager attention: `width` = 64 a for a heads, and four times as wide inside."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.heads = width // 64
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the layer's output."""
+        parts = (one(x).unflatten(-1, (self.heads, 64)).transpose(1, 2) for one in (self.query, self.key, self.value))
+        query, key, value = parts
+        scores = query @ key.transpose(-1, -2) / 8 + mask
+        probabilities = functional.dropout(torch.softmax(Kept.apply(scores.float()), -1), 0.1)
+        mixed = self.out((probabilities @ value).transpose(1, 2).flatten(2))
+        x = self.norms[0](x + functional.dropout(mixed, 0.1))
+        return self.norms[1](x + functional.dropout(self.down(functional.gelu(self.up(x))), 0.1))
+
+
+def bert(precision: str, batch: int, tokens: int, layers: int, width: int) -> Pass:
+    """Return a step of BERT with two classes as PyTorch 1.10 ran it, in fp32 or under autocast in fp16."""
+    stack = nn.ModuleList([BertLayer(width) for _ in range(layers)]).to("cuda")
+    words = nn.Embedding(30_522 + 512 + 2, width, device="cuda")
+    classes = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 2)).to("cuda")
+    optimizer = torch.optim.AdamW([*stack.parameters(), *words.parameters(), *classes.parameters()], foreach=False)
+
+    def run() -> None:
+        mask = torch.zeros(batch, 1, 1, tokens, device="cuda")
+        with torch.autocast("cuda", torch.float16, precision == "fp16"):
+            x = functional.dropout(words(torch.randint(0, 30_000, (batch, tokens), device="cuda")), 0.1)
+            for layer in stack:
+                x = layer(x, mask)
+            loss = functional.cross_entropy(classes(x[:, 0]), torch.zeros(batch, device="cuda", dtype=torch.int64))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+
+    return run
+
+
+_ALL: Final = (geglu, rope, kl_div, fused_moe, head, norm_head, image_decoder, bert)
 KERNELS: Final[dict[str, Callable[..., Pass]]] = {one.__name__: one for one in _ALL}
 
 

@@ -9,12 +9,16 @@ from planner.workload.workload import Inference, Training
 
 
 class Precision(NamedTuple):
-    """Bytes per element of parameters, of inputs and outputs of matrix products, and of the residual stream."""
+    """Bytes per element of parameters, of inputs and outputs of matrix products, and of the residual stream.
+
+    `half` means that matrix products are in fp16, which a softmax in fp32 reads as it is.
+    """
 
     parameter_bytes: int
     compute_bytes: int
     residual_bytes: int
     autocast: bool
+    half: bool = False
 
 
 def training_precision(workload: Training) -> Precision:
@@ -33,4 +37,4 @@ def training_precision(workload: Training) -> Precision:
 def inference_precision(workload: Inference) -> Precision:
     """Return the bytes per element of parameters and activations in the inference `workload`."""
     size = ELEMENT_BYTES[workload.compute]
-    return Precision(size, size, size, autocast=False)
+    return Precision(size, size, size, autocast=False, half=workload.compute == "fp16")

@@ -120,6 +120,7 @@ def answers() -> list[Any]:
     """Return the networks, formats and kinds of attention whose answers are compared, the slow ones marked."""
     cases = [(name, "bf16", "sdpa") for name in (*FUSED, "gpt2", "falcon", "bloom", "gemma2")]
     cases += [(name, *kind) for name in (*FUSED, "gpt2", "falcon", "bloom", "gemma2") for kind in KINDS]
+    cases += [(name, "fp16", "eager") for name in ("llama", "gpt_neox", "bloom")]
     return [_marked(case, case in QUICK_ANSWERS) for case in cases]
 
 

@@ -22,3 +22,8 @@ def test_inference_computes_in_the_format_of_the_activations_whatever_the_weight
     workload = with_defaults(Inference(compute="bf16", weights="nf4"), llama(), 1)
     precision = inference_precision(workload)
     assert (precision.compute_bytes, precision.residual_bytes, precision.autocast) == (2, 2, False)
+
+
+def test_only_fp16_is_half():
+    halves = {name: inference_precision(Inference(compute=name)).half for name in ("fp16", "bf16", "fp32")}
+    assert halves == {"fp16": True, "bf16": False, "fp32": False}

@@ -260,23 +260,22 @@ def _attention_scratch_bytes(
 
 
 def _score_scratch_bytes(mixer: Attention | LatentAttention, tokens: int, kernel: Kernel, precision: Precision) -> int:
-    """Return the bytes of attention scores, softmax, and the scores' fp32 copy if the softmax is in fp32.
+    """Return the bytes of attention scores, softmax, and the fp32 copy of bf16 scores if the softmax is in fp32.
 
-    The cast back is smaller. Matrix products hold the scores, the safe softmax, its result and one mask byte, and for
-    each pair of positions its visibility and the added value. If a layer returns its probabilities, those of
-    the previous one are alive too, and the scores once more, with the mask added.
+    The cast back is smaller, and all that there is beside a softmax of fp16 scores. Matrix products hold the scores,
+    the safe softmax, its result and one mask byte, and for each pair of positions its visibility and the added value.
+    If a layer returns its probabilities, those of the previous one are alive too, and the scores once more, with the
+    mask added.
 
     **Source**: `softmax` of aten/src/ATen/native/SoftMax.cpp (only half precision is read as it is), `_safe_softmax`
     of aten/src/ATen/native/transformers/attention.cpp.
-
-    **Assumes** bf16 where the format has two bytes.
     """
     size = precision.compute_bytes
     softmax = softmax_bytes(mixer, kernel, precision)
     if kernel == "math":
         return mixer.heads * tokens * (3 * softmax + MASK)
     handed_out = 2 * size if isinstance(mixer, Attention) and mixer.returns_scores else 0
-    copied = softmax if softmax > size else 0
+    copied = 0 if softmax == size else size if precision.half else softmax
     return mixer.heads * tokens * (size + copied + softmax + handed_out)
 
 

@@ -58,6 +58,9 @@ def test_eager_scores_grow_with_the_square_of_the_prompt():
     model = llama()
     per_token = 2 * (3 * 4096 + 4096) + 32 * 2000 * 10
     assert scratch_bytes(model, 2, 2000, BF16, "eager") == 2 * 2000 * per_token + 2 * 2000 * 2000 * 2
+    # A softmax in fp32 reads scores in fp16 as they are: beside both is only what it is cast to.
+    half = BF16._replace(half=True)
+    assert scratch_bytes(model, 2, 2000, half, "eager") == 2 * 2000 * (per_token - 32 * 2000 * 2 + 2000 * 2)
 
 
 def test_repeated_heads_of_eager_attention():

@@ -47,16 +47,16 @@ class ResultPlace:
         """Return the card on which an operator with these arguments makes its results, None for host memory."""
         if self._is_forced:
             return self._forced
-        device = kwargs.get("device")
-        if device is not None:
+        tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
+        device, is_of_autograd = kwargs.get("device"), torch._C._current_graph_task_id() != -1
+        # Autograd converts gradients on the device on which it sees their tensors, which is the CPU.
+        if device is not None and not (is_of_autograd and tensors and card_of_device(device) is None):
             return self.place_of_device(device)
         if not self.has_several:
             return self.otherwise
-        tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
         if tensors:
             return next((card for card in map(self._ledger.card_of, tensors) if card is not None), None)
-        is_on_card = torch._C._current_graph_task_id() != -1 or _is_in_kernel_of_card()
-        return torch.cuda.current_device() if is_on_card else self.otherwise
+        return torch.cuda.current_device() if is_of_autograd or _is_in_kernel_of_card() else self.otherwise
 
     def place_of_device(self, device: Any) -> int | None:
         """Return the card that `device` names, or the place of what names none."""

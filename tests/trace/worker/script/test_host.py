@@ -35,6 +35,10 @@ MOVES = {
     "pinned": ("x = torch.ones(MIB).pin_memory().cuda(non_blocking=True)", 4),
     "loaded": ("torch.save({'x': torch.ones(MIB)}, 'x.pt'); x = torch.load('x.pt', map_location='cuda')", 4),
     "loaded to the host": ("torch.save(torch.ones(MIB).cuda(), 'x.pt'); x = torch.load('x.pt', 'cpu')", 4),
+    "gradient of another format": (
+        "x = torch.ones(MIB, device='cuda', requires_grad=True); x.half().sum().backward(); y = x.detach() * 2",
+        12,
+    ),
     "scalar": ("x = torch.ones(MIB).cuda(); y = x * torch.tensor(2.0)", 8),
 }
 
