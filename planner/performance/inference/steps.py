@@ -72,7 +72,7 @@ class StepTimes:
         drafter = run.draft.model if run.draft else None
         self._drafter = None if drafter is None else StepTimes(drafter, context, padded, scale)
         if expert_ranks > 1:
-            run = run._replace(work=without_experts(run.work), kernels=None)
+            run = run._replace(work=without_experts(run.work), kernels=None, experts=None)
         self._run, self._padded, self._scale = run, padded, scale
         self._stages = run.sharing.stages if run.machine.engine.overlaps_stages else 1
         self._waits = 1 + STAGE_DELAY * (self._stages - 1)
@@ -152,7 +152,8 @@ class StepTimes:
         if self._drafter is not None and tokens:
             base += self._drafter._prompt_base(tokens)  # noqa: SLF001  # of the same class
         added = passes * self._added + self._sequence_added * each
-        least = self._least + self._sequence_least * each
+        eager = passes * self._run.machine.engine.eager_seconds(self._run.work, rows / passes)
+        least = self._least + self._sequence_least * each + eager
         return self._waits * self._scale.prompts * max(base + added, least) + self._scale.prompts * read
 
     def later_stages(self, tokens: int, attention: float) -> float:
