@@ -66,6 +66,11 @@ _CARDS: Final = {
     "h200_sxm": "h200-sxm-141gb",
 }
 _RUN_CARDS: Final = {"rtx-pro-6000": "rtx-pro-6000-blackwell-server", "rtx-4090": "rtx-4090"}
+_RUN_LINK_BYTES_PER_S: Final = 16e9
+"""Bandwidth between the cards of the runs, in the measurers' own simulation of their machine: without peer access.
+
+**Source**: casys-kaist/LLMServingSim@5daddb2 bench/examples/RTXPRO6000/*/config.json `link_bw`.
+"""
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
 _WEIGHTS: Final = {"fp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
 _SAME: Final = ("backend", "system", "isl", "osl", "batch_size", "silicon_ttft_ms", "silicon_tpot_ms")
@@ -167,7 +172,12 @@ def _run_of(folder: Path, rows: Sequence[Mapping[str, float]], catalog: Catalog)
         output_tokens=tuple(int(row["output_toks"]) for row in rows),
     )
     traffic = Traffic.of_trace(trace)
-    return deploy_plan(plan, catalog, traffic, ServingSetup(over_http=False), requests=len(rows), seed=0), traffic
+    deployment = deploy_plan(plan, catalog, traffic, ServingSetup(over_http=False), requests=len(rows), seed=0)
+    if isinstance(deployment, str):
+        return deployment, traffic
+    run, bandwidth = deployment.run, (_RUN_LINK_BYTES_PER_S,) * 3
+    links = run.sharing.links._replace(name="PCIe", all_reduce_bytes_per_s=bandwidth, all_gather_bytes_per_s=bandwidth)
+    return deployment._replace(run=run._replace(sharing=run.sharing._replace(links=links))), traffic
 
 
 def _error(ours: float, theirs: float) -> str:

@@ -257,9 +257,9 @@ class Replica:
             return StepPlan(begins, self._decoding, self._context, tokens, attention)
         return StepPlan(begins, 0, 0, tokens, attention)
 
-    def own_seconds(self, plan: "StepPlan") -> float:
-        """Return the seconds of a step that reads prompts, without experts that are shared with other replicas."""
-        return self.times.mixed(plan.decoding, plan.context, plan.tokens, plan.attention)
+    def own_seconds(self, plan: "StepPlan", experts: float = 0.0) -> float:
+        """Return the seconds of a step that reads prompts; `experts` are those of shared experts, 0 if none are."""
+        return self.times.mixed(plan.decoding, plan.context, plan.tokens, plan.attention, experts)
 
     def decoding_seconds(self, plan: "StepPlan") -> tuple[float, float]:
         """Return the seconds of the next decoding step, and by how much each following one takes longer."""

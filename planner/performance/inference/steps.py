@@ -135,10 +135,11 @@ class StepTimes:
         parts = served_pass_time(self._run, batch)
         return parts.seconds - parts.host
 
-    def mixed(self, sequences: int, context: float, tokens: int, attention: float) -> float:
+    def mixed(self, sequences: int, context: float, tokens: int, attention: float, experts: float = 0.0) -> float:
         """Return the seconds of a step that reads `tokens` prompt tokens, while `sequences` sequences decode.
 
-        `attention` are the seconds of the prompt tokens' attention, `context` is that of all decoding sequences.
+        `attention` are the seconds of the prompt tokens' attention, `context` is that of all decoding sequences, and
+        `experts` are the seconds of experts that are shared with other replicas, while the host may launch kernels.
         """
         rows = (sequences * self.rows_per_sequence + tokens) / self._stages
         passes = ceil(rows / self._chunk) if self._chunk else 1
@@ -154,6 +155,7 @@ class StepTimes:
         added = passes * self._added + self._sequence_added * each
         eager = passes * self._run.machine.engine.eager_seconds(self._run.work, rows / passes)
         least = self._least + self._sequence_least * each + eager
+        base += experts / self._scale.prompts
         return self._waits * self._scale.prompts * max(base + added, least) + self._scale.prompts * read
 
     def later_stages(self, tokens: int, attention: float) -> float:

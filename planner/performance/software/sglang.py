@@ -6,9 +6,10 @@ from typing import Final
 
 from planner.performance.software import vllm
 
-EAGER_EXPERTS_SECONDS: Final = 1.35e-3 - vllm.EAGER_LAYER_SECONDS
-"""**Source**: sgl-project/sglang#12160, DeepSeek-V3: 82.6 ms for a prompt of one token without a CUDA graph, 61 layers;
-with one, 23.1 ms."""
+EAGER_EXPERTS_SECONDS: Final = 1.65e-3 - vllm.EAGER_LAYER_SECONDS
+"""**Source**: the geometric mean of two networks without CUDA graphs: sgl-project/sglang#12160, DeepSeek-V3, 82.6 ms
+for a prompt of one token, 61 layers; #13081, Qwen3-Next on 2 H200, 99 and 102 ms for 1,024 and 2,048 tokens, 48 layers.
+"""
 
 ENGINE: Final = replace(
     vllm.ENGINE,
