@@ -14,7 +14,8 @@ take, beside a loop.
 
 Lengths of FILE are nominal. Those of InferenceX, which most rows are of, lie between 0.8 times these and these, and its
 servers have settings of their own (`harness_of`); others are taken as they are. A measurement that is listed several
-times counts once. Means over the requests are compared. Rows that `throughput.csv` has as well are not in FILE.
+times counts once. Means over the requests are compared; where no requests warmed the server up before, those of the
+first token hold its start, and are counted apart. Rows that `throughput.csv` has as well are not in FILE.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from math import exp, log
 from pathlib import Path
@@ -64,6 +66,11 @@ _CARDS: Final = {
     "h200_sxm": "h200-sxm-141gb",
 }
 _RUN_CARDS: Final = {"rtx-pro-6000": "rtx-pro-6000-blackwell-server", "rtx-4090": "rtx-4090"}
+_RUN_LINK_BYTES_PER_S: Final = 16e9
+"""Bandwidth between the cards of the runs, in the measurers' own simulation of their machine: without peer access.
+
+**Source**: casys-kaist/LLMServingSim@5daddb2 bench/examples/RTXPRO6000/*/config.json `link_bw`.
+"""
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
 _WEIGHTS: Final = {"fp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
 _SAME: Final = ("backend", "system", "isl", "osl", "batch_size", "silicon_ttft_ms", "silicon_tpot_ms")
@@ -76,7 +83,10 @@ _HELD: Final = 0.8
 
 
 class Compared(NamedTuple):
-    """A measured benchmark at a fixed concurrency with its simulation, both in milliseconds."""
+    """A measured benchmark at a fixed concurrency with its simulation, both in milliseconds.
+
+    `warmed` means that the server had answered others before, so that its first tokens can be compared.
+    """
 
     id: str
     engine: str
@@ -85,6 +95,7 @@ class Compared(NamedTuple):
     first: tuple[float, float]
     token: tuple[float, float]
     stated: tuple[float, float]
+    warmed: bool
 
 
 def main() -> int:
@@ -161,7 +172,12 @@ def _run_of(folder: Path, rows: Sequence[Mapping[str, float]], catalog: Catalog)
         output_tokens=tuple(int(row["output_toks"]) for row in rows),
     )
     traffic = Traffic.of_trace(trace)
-    return deploy_plan(plan, catalog, traffic, ServingSetup(), requests=len(rows), seed=0), traffic
+    deployment = deploy_plan(plan, catalog, traffic, ServingSetup(over_http=False), requests=len(rows), seed=0)
+    if isinstance(deployment, str):
+        return deployment, traffic
+    run, bandwidth = deployment.run, (_RUN_LINK_BYTES_PER_S,) * 3
+    links = run.sharing.links._replace(name="PCIe", all_reduce_bytes_per_s=bandwidth, all_gather_bytes_per_s=bandwidth)
+    return deployment._replace(run=run._replace(sharing=run.sharing._replace(links=links))), traffic
 
 
 def _error(ours: float, theirs: float) -> str:
@@ -182,36 +198,55 @@ def print_rows(path: Path, catalog: Catalog, *, each: bool) -> list[tuple[str, s
         for row in compared:
             print(f"  {row.id:70}{row.first[0]:10.1f}{row.first[1]:10.1f}{row.token[0]:9.2f}{row.token[1]:9.2f}")
     table = []
-    for engine in sorted({row.engine for row in compared}):
-        own = [row for row in compared if row.engine == engine]
-        print(f"  {engine:14}{len(own):5} rows", end="")
+    engines = sorted({row.engine for row in compared})
+    for engine in engines:
+        print(f"  {engine:14}", end="")
         cells = []
-        for title, pick in _FIGURES:
-            errors = [_ratio(pick(row)) for row in own]
+        for figure in _FIGURES:
+            errors = [_ratio(figure.pick(row)) for row in figure.rows(compared) if row.engine == engine]
             sizes = [abs(exp(error) - 1) for error in errors]
-            print(f"   {title}: median error {median(sizes):.1%}, bias {exp(median(errors)) - 1:+.1%}", end="")
+            print(f"   {figure.title} of {len(sizes)}: ", end="")
+            print(f"median error {median(sizes):.1%}, bias {exp(median(errors)) - 1:+.1%}", end="")
             cells.append(f"{median(sizes):.0%}")
         print()
-        table.append((f"{engine}, {len(own)} benchmarks at a fixed concurrency", cells[0], cells[1], "not stated"))
-    for title, pick in _FIGURES:
+        number = sum([row.engine == engine for row in compared])
+        table.append((f"{engine}, {number} benchmarks at a fixed concurrency", cells[0], cells[1], "not stated"))
+    for figure in _FIGURES:
+        rows = figure.rows(compared)
+        print(f"  {figure.title}: median error {median([abs(exp(_ratio(figure.pick(row))) - 1) for row in rows]):.1%}")
         for kind in ("system", "model"):
             groups = defaultdict[str, list[float]](list)
-            for row in compared:
-                groups[getattr(row, kind)].append(abs(exp(_ratio(pick(row))) - 1))
+            for row in rows:
+                groups[getattr(row, kind)].append(abs(exp(_ratio(figure.pick(row))) - 1))
             worst = sorted(((median(errors), name, len(errors)) for name, errors in groups.items()), reverse=True)
             listed = ", ".join(f"{name} {error:.0%} ({number})" for error, name, number in worst)
-            print(f"  {title} by {kind} left out: {listed}")
-        _print_intervals(title, pick, compared)
-        for engine in sorted({row.engine for row in compared}):
-            _print_intervals(title, pick, [row for row in compared if row.engine == engine], f" of {engine}")
+            print(f"  {figure.title} by {kind} left out: {listed}")
+        _print_intervals(figure, rows)
+        for engine in engines:
+            _print_intervals(figure, [row for row in rows if row.engine == engine], f" of {engine}")
+    cold = [abs(exp(_ratio(row.first)) - 1) for row in compared if not row.warmed]
+    print(f"  {len(cold):5} first tokens not compared, with the start of the server in them: ", end="")
+    print(f"median error {median(cold):.1%}" if cold else "none")
     for reason, count in excluded.most_common():
         print(f"  {count:5} not compared: {reason}")
     return table
 
 
-_FIGURES: Final[tuple[tuple[str, Callable[[Compared], tuple[float, float]]], ...]] = (
-    ("first token", lambda row: row.first),
-    ("per token", lambda row: row.token),
+class Figure(NamedTuple):
+    """A figure of the benchmarks: its title, its simulated and measured value, and the place of its stated factor."""
+
+    title: str
+    pick: Callable[[Compared], tuple[float, float]]
+    place: int
+
+    def rows(self, compared: Iterable[Compared]) -> list[Compared]:
+        """Return the benchmarks in which it can be compared: first tokens only after others warmed the server up."""
+        return [row for row in compared if row.warmed or self.place]
+
+
+_FIGURES: Final = (
+    Figure("first token", lambda row: row.first, 0),
+    Figure("per token", lambda row: row.token, 1),
 )
 
 
@@ -219,23 +254,21 @@ def _ratio(pair: tuple[float, float]) -> float:
     return log(pair[0] / pair[1])
 
 
-def _print_intervals(
-    title: str, pick: Callable[[Compared], tuple[float, float]], compared: Sequence[Compared], which: str = ""
-) -> None:
+def _print_intervals(figure: Figure, compared: Sequence[Compared], which: str = "") -> None:
     """Print how many measurements lie in the stated intervals, and in those that the other systems give."""
     if not compared:
         return
-    index = [figure for figure, _ in _FIGURES].index(title)
-    stated = fmean([abs(_ratio(pick(row))) <= log(row.stated[index]) for row in compared])
+    errors = [abs(_ratio(figure.pick(row))) for row in compared]
+    stated = fmean([error <= log(row.stated[figure.place]) for error, row in zip(errors, compared, strict=True)])
     held, widths = [], []
     for system in {row.system for row in compared}:
-        others = sorted(abs(_ratio(pick(row))) for row in compared if row.system != system)
+        others = sorted(error for error, row in zip(errors, compared, strict=True) if row.system != system)
         if others:
             width = others[min(len(others) - 1, int(_HELD * len(others)))]
             widths.append(exp(width))
-            held += [abs(_ratio(pick(row))) <= width for row in compared if row.system == system]
+            held += [error <= width for error, row in zip(errors, compared, strict=True) if row.system == system]
     left_out = f"{fmean(held):.0%} (factors {min(widths):.2f} to {max(widths):.2f})" if held else "none"
-    print(f"  {title}{which}: stated 80 % intervals hold {stated:.0%}, those of the other systems {left_out}")
+    print(f"  {figure.title}{which}: stated 80 % intervals hold {stated:.0%}, those of the other systems {left_out}")
 
 
 def _compared(path: Path, catalog: Catalog, excluded: Counter[str]) -> Iterator[Compared]:
@@ -281,6 +314,10 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         return "the engine does not run these weights"
     if isinstance(deployment, str):
         return deployment
+    if harness.graph_rows is not None:
+        machine = deployment.run.machine
+        engine_then = replace(machine.engine, graph_rows=harness.graph_rows)
+        deployment = deployment._replace(run=deployment.run._replace(machine=machine._replace(engine=engine_then)))
     run = run_once(deployment, traffic, harness.rounds * clients, 0, AS_ESTIMATED)
     assert run is not None
     found, counted = run.requests, run.ended if harness.counts_first else [n for n in run.ended if n >= clients]
@@ -300,40 +337,63 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
             max(deployment.errors.prompts, deployment.scheduling.first_token_factor),
             max(deployment.errors.decoding, LEAST_FACTORS["tpot"]),
         ),
+        harness.warmed,
     )
 
 
 class Harness(NamedTuple):
     """What a benchmark's client and server set: lengths from a share of the nominal ones on, and rounds of requests.
 
-    `counts_first` means that the first requests count, which all arrive at once. `engine` are settings of the server.
+    `counts_first` means that the first requests count, which all arrive at once, and `warmed` that others came before
+    them. `engine` are settings of the server, and `graph_rows` the tokens of prompts up to which it has CUDA graphs, if
+    that is not the default of the version that is estimated.
     """
 
     shortest: float = 1.0
     rounds: int = _ROUNDS
     counts_first: bool = False
-    engine: Mapping[str, int] = {}
+    warmed: bool = True
+    engine: Mapping[str, float] = {}
+    graph_rows: int | None = None
 
 
 _INFERENCEX_LENGTHS: Final = ((1_024, 1_024), (1_024, 8_192), (8_192, 1_024))
+_COLD: Final = ("", "0.5.6", "1.1.0rc2.post2")
+"""Versions of the servers before the benchmark warmed up (21 January 2026)."""
+_WITH_PROMPT_GRAPHS: Final = "0.5.10"
 
 
 def harness_of(row: Mapping[str, str], engine: str) -> Harness:
     """Return the settings of a row's benchmark: those of InferenceX, whose three pairs of lengths tell it, or defaults.
 
-    **Source**: SemiAnalysisAI/InferenceX@843c625: benchmark-tmpl.yml `RANDOM_RANGE_RATIO` 0.8; `run_benchmark_serving`
-    with 10 prompts for each client; on B200 and B300 SGLang's `--scheduler-recv-interval` 10, from 16 clients on 30;
-    TensorRT-LLM's `--max_num_tokens` clients + prompt + 64, rounded up to 64, 8,192 at least.
+    **Source**: SemiAnalysisAI/InferenceX@843c625 and its history: benchmark-tmpl.yml `RANDOM_RANGE_RATIO` 0.8;
+    `run_benchmark_serving` with 10 prompts for each client, after d053ae2 with 2 to warm up; SGLang's
+    `--chunked-prefill-size` and `--mem-fraction-static`, on B200 and B300 `--scheduler-recv-interval` 10, from 16
+    clients on 30; vLLM's `--max-cudagraph-capture-size` 2048 but for MiniMax on Hopper, twice the prompt as
+    `--max-num-batched-tokens` on B300; TensorRT-LLM's `--max_num_tokens` 16,384 with Llama, else clients + prompt + 64,
+    rounded up to 64, since January 8,192 at least. SGLang has CUDA graphs of prompts since 0.5.10
+    (sgl-project/sglang#16331).
     """
     clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
+    system, model, version = row["system"], row["model_path"], row["backend_version"]
+    eager = 0 if engine == "sglang" and not version.startswith(_WITH_PROMPT_GRAPHS) else None
     if (prompt, answer) not in _INFERENCEX_LENGTHS:
-        return Harness()
-    settings = {}
-    if engine == "sglang" and row["system"].startswith("b"):
-        settings["scheduler_recv_interval"] = 10 if clients < 16 else 30
+        return Harness(graph_rows=eager)
+    settings: dict[str, float] = {}
+    if engine == "sglang":
+        quarter = "DeepSeek" in model and row["precision"] == "fp4"
+        hopper = "Qwen" in model and system == "h200_sxm"
+        settings["chunked_prefill_size"] = 16_384 if quarter or hopper else 32_768
+        settings["mem_fraction_static"] = 0.85 if quarter else 0.80 if hopper else 0.82
+        if system.startswith("b"):
+            settings["scheduler_recv_interval"] = 10 if clients < 16 else 30
+    if engine == "vllm":
+        settings["max_num_batched_tokens"] = 2 * prompt if system == "b300_sxm" else 8_192
+        eager = None if "MiniMax" in model and system.startswith("h") else 2_048
     if engine == "tensorrt-llm":
-        settings["max_num_tokens"] = max(8_192, round_up(clients + prompt + 64, 64))
-    return Harness(shortest=0.8, rounds=10, counts_first=True, engine=settings)
+        tokens = round_up(clients + prompt + 64, 64)
+        settings["max_num_tokens"] = 16_384 if "Llama" in model else tokens if version in _COLD else max(8_192, tokens)
+    return Harness(0.8, 10, counts_first=True, warmed=version not in _COLD, engine=settings, graph_rows=eager)
 
 
 def tensor_degree(row: Mapping[str, str]) -> int:

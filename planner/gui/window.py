@@ -35,6 +35,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.dialogs import open_once
+from planner.gui.widgets.dropped_file import dropped_path
 from planner.gui.widgets.focus import InReadingOrder, focus_by_key, focus_stops
 from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row
 from planner.gui.workspace import Workspace
@@ -264,12 +265,12 @@ class MainWindow(InReadingOrder, QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept a single file or folder."""
-        if _dropped_path(event) is not None:
+        if dropped_path(event) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open the dropped plan, model, folder, training file, trace, log, module or recording."""
-        path = _dropped_path(event)
+        path = dropped_path(event)
         if path is not None:
             event.acceptProposedAction()
             self.documents.open(path)
@@ -386,8 +387,3 @@ class MainWindow(InReadingOrder, QMainWindow):
             self._recent.addAction(name, partial(self.documents.open, Path(name)))
         if self._recent.isEmpty():
             self._recent.addAction("No plans yet").setEnabled(False)
-
-
-def _dropped_path(event: QDropEvent) -> Path | None:
-    urls = event.mimeData().urls()
-    return Path(urls[0].toLocalFile()) if len(urls) == 1 and urls[0].isLocalFile() else None

@@ -52,7 +52,8 @@ def make_replica(
     if rules.static:
         return StaticReplica(index, times, rules, requests)
     ram = RamCache(deployment.ram_blocks, deployment.ram_token_seconds) if deployment.ram_blocks else None
-    return Replica(index, times, rules, deployment.cache_blocks, requests, deployment.fixed_blocks, watched, ram)
+    blocks, over_http = deployment.cache_blocks, deployment.setup.over_http
+    return Replica(index, times, rules, blocks, requests, deployment.fixed_blocks, watched, ram, over_http)
 
 
 def serve(

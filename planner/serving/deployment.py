@@ -39,6 +39,9 @@ class ServingSetup(Spec):
 
     router: Router = "round-robin"
     prefix_cache: bool = Field(default=True, description="where the engine has one")
+    over_http: bool = Field(
+        default=True, description="times are those of a client; otherwise those between engine and tokens"
+    )
     disaggregation: Disaggregation | None = Field(
         default=None, description="separate replicas for prompts and for answers; none: each does both"
     )

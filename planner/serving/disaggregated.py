@@ -66,8 +66,8 @@ def _rest(requests: Requests, prompts: Requests) -> Requests:
 def _reader(
     deployment: Deployment, index: int, times: StepTimes, requests: Requests, watched: tuple[float, float]
 ) -> Replica:
-    rules, blocks = deployment.scheduling, deployment.cache_blocks
-    return Replica(index, times, rules, blocks, requests, deployment.fixed_blocks, watched)
+    rules, blocks, over_http = deployment.scheduling, deployment.cache_blocks, deployment.setup.over_http
+    return Replica(index, times, rules, blocks, requests, deployment.fixed_blocks, watched, over_http=over_http)
 
 
 def _writer(

@@ -9,7 +9,7 @@ from planner.serving.replica import Replica, StepPlan
 class LockstepGroup:
     """Replicas whose experts are divided among them: each step lasts until the slowest of them has taken its own.
 
-    **Formula**: the longest of the times without experts, and the experts for the tokens of all replicas.
+    **Formula**: the longest of the replicas' times, each with the experts for the tokens of all replicas.
 
     **Source**: vLLM data parallel deployment with expert parallelism: every rank takes part in each pass, if need be
     with an empty batch.
@@ -52,8 +52,7 @@ class LockstepGroup:
         """Take the next step of all replicas, or several in which all of them only decode."""
         working = [(rank, plan) for rank, plan in zip(self._ranks, plans, strict=True) if plan is not None]
         experts = working[0][0].times.experts(sum([plan.decoding + plan.tokens for _, plan in working]))
-        first, more = max([_own_seconds(rank, plan) for rank, plan in working])
-        first += experts
+        first, more = max([_seconds(rank, plan, experts) for rank, plan in working])
         steps = 1
         if not any(plan.begins for _, plan in working):
             steps = min([rank.steps_within(plan, first, more, until) for rank, plan in working])
@@ -72,6 +71,9 @@ class LockstepGroup:
                 rank.start_at(ended)
 
 
-def _own_seconds(rank: Replica, plan: StepPlan) -> tuple[float, float]:
-    """Return the seconds of a replica's step without experts, and by how much each following one takes longer."""
-    return (rank.own_seconds(plan), 0.0) if plan.begins else rank.decoding_seconds(plan)
+def _seconds(rank: Replica, plan: StepPlan, experts: float) -> tuple[float, float]:
+    """Return the seconds of a replica's step with the `experts` of all, and how much longer each following one is."""
+    if plan.begins:
+        return rank.own_seconds(plan, experts), 0.0
+    first, more = rank.decoding_seconds(plan)
+    return first + experts, more

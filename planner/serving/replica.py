@@ -17,6 +17,15 @@ _SPREAD: Final = 0.02
 """Relative change of the time of a step from which the steps taken together are counted in parts."""
 _PARTS: Final = 8
 _UNLIMITED: Final = 2**60
+_REQUEST_SECONDS: Final = 1e-3
+_TOKEN_SECONDS: Final = 1.6e-6
+"""Time of a request and of a token of its prompt between the client and the scheduler: HTTP and tokenizer.
+
+**Source**: of a token, gist benvanik/9090b155 (February 2026): Hugging Face's tokenizers encode 2.5 to 2.7 MiB a
+second in Python, about 4.3 bytes a token.
+
+**Assumes** of a request that it is more than nothing, and less than a step.
+"""
 _OWN: Final = -(2**40)
 """Name of the cache of request 0 in the prefix cache, below the names of sessions; those of others follow downwards."""
 
@@ -89,6 +98,7 @@ class Replica:
         fixed_blocks: int = 0,
         watched: tuple[float, float] = (inf, inf),
         ram: RamCache | None = None,
+        over_http: bool = False,
     ) -> None:
         self.index, self.times, self.scheduling, self.requests = index, times, scheduling, requests
         self.capacity = _UNLIMITED if cache_blocks is None else cache_blocks
@@ -103,6 +113,7 @@ class Replica:
         self.watched = watched
         self.was_full = self.lacked_room = False
         self.receives_cache = False
+        self.over_http = over_http
         self._composed = NEVER
         self._pending: list[tuple[float, int]] = []
         self._waiting: deque[int] = deque()
@@ -151,7 +162,8 @@ class Replica:
             self.rejected.append(number)
             self._follow(number, time)
         else:
-            heappush(self._pending, (time, number))
+            before = _REQUEST_SECONDS + _TOKEN_SECONDS * self.requests.prompt[number] if self.over_http else 0.0
+            heappush(self._pending, (time + before, number))
 
     def _follow(self, number: int, time: float) -> None:
         """Let the request arrive that the same client or session sends after this one, which ended at `time`."""
@@ -245,9 +257,9 @@ class Replica:
             return StepPlan(begins, self._decoding, self._context, tokens, attention)
         return StepPlan(begins, 0, 0, tokens, attention)
 
-    def own_seconds(self, plan: "StepPlan") -> float:
-        """Return the seconds of a step that reads prompts, without experts that are shared with other replicas."""
-        return self.times.mixed(plan.decoding, plan.context, plan.tokens, plan.attention)
+    def own_seconds(self, plan: "StepPlan", experts: float = 0.0) -> float:
+        """Return the seconds of a step that reads prompts; `experts` are those of shared experts, 0 if none are."""
+        return self.times.mixed(plan.decoding, plan.context, plan.tokens, plan.attention, experts)
 
     def decoding_seconds(self, plan: "StepPlan") -> tuple[float, float]:
         """Return the seconds of the next decoding step, and by how much each following one takes longer."""

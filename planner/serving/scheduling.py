@@ -38,7 +38,7 @@ class Scheduling:
     of a step with so many decoding sequences. Times to the first token differ from those of the engine by
     `first_token_factor` at least, one case in ten beyond each end.
 
-    **Source** of the factor: benchmarks/serving_accuracy.py, "those of the other systems": 2.68 to 2.84 for vLLM, of
+    **Source** of the factor: benchmarks/serving_accuracy.py, "those of the other systems": 1.49 to 1.61 for vLLM, of
     which that of programs without a measurement is taken.
     """
 
@@ -57,7 +57,7 @@ class Scheduling:
     polls_every: int = 1
     static: bool = False
     padded: Callable[[int], int] = same_rows
-    first_token_factor: float = 2.8
+    first_token_factor: float = 1.6
 
     def without_prefixes(self) -> "Scheduling":
         """Return the same scheduling without a prefix cache."""

@@ -40,7 +40,7 @@ LEAST_FACTORS: Final[dict[Latency, float]] = {"tpot": 1.3, "itl": 1.3, "e2e": 1.
 """Factors by which times differ from those of engines at least, one case in ten beyond each end: the 80th percentile of
 the errors of systems that were left out. That of the time to the first token is the scheduler's.
 
-**Source**: benchmarks/serving_accuracy.py, "per token", "those of the other systems": 1.28 to 1.30 (three engines on
+**Source**: benchmarks/serving_accuracy.py, "per token", "those of the other systems": 1.29 to 1.30 (three engines on
 H100, H200, B200, B300 and GB200; ai-dynamo/aiconfigurator@095f58a). A time to the end is mostly time between tokens.
 """
 _BATCHES: Final = 20

@@ -324,13 +324,42 @@ def test_megatrons_uneven_stages_and_latent_heads_are_read_from_its_own_files(er
 def test_benchmarks_of_inferencex_have_its_lengths_and_its_servers_settings():
     from serving_accuracy import harness_of
 
-    row = {"batch_size": "64", "isl": "8192", "osl": "1024", "system": "b200_sxm"}
+    row = {"batch_size": "64", "isl": "8192", "osl": "1024", "system": "b200_sxm", "precision": "fp8"}
+    row |= {"model_path": "deepseek-ai/DeepSeek-R1", "backend_version": "0.5.9"}
+    chunk = {"chunked_prefill_size": 32_768, "mem_fraction_static": 0.82}
     assert harness_of(row, "vllm").shortest == 0.8
-    assert harness_of(row, "sglang").engine == {"scheduler_recv_interval": 30}
-    assert harness_of(row | {"batch_size": "8"}, "sglang").engine == {"scheduler_recv_interval": 10}
-    assert harness_of(row | {"system": "h200_sxm"}, "sglang").engine == {}
+    assert harness_of(row, "sglang").engine == {**chunk, "scheduler_recv_interval": 30}
+    assert harness_of(row | {"batch_size": "8"}, "sglang").engine == {**chunk, "scheduler_recv_interval": 10}
+    assert harness_of(row | {"system": "h200_sxm"}, "sglang").engine == chunk
+    assert harness_of(row | {"precision": "fp4"}, "sglang").engine["chunked_prefill_size"] == 16_384
     assert harness_of(row, "tensorrt-llm").engine == {"max_num_tokens": 8_320}
     assert harness_of(row | {"osl": "100"}, "sglang").shortest == 1.0
+
+
+def test_the_first_benchmarks_of_inferencex_began_with_a_cold_server_and_small_steps():
+    from serving_accuracy import harness_of
+
+    row = {"batch_size": "64", "isl": "1024", "osl": "1024", "system": "b200_sxm", "precision": "fp8"}
+    row |= {"model_path": "deepseek-ai/DeepSeek-R1", "backend_version": "1.1.0rc2.post2"}
+    cold, warm = harness_of(row, "tensorrt-llm"), harness_of(row | {"backend_version": "1.2.0"}, "tensorrt-llm")
+    assert (cold.warmed, cold.engine) == (False, {"max_num_tokens": 1_152})
+    assert (warm.warmed, warm.engine) == (True, {"max_num_tokens": 8_192})
+    assert (
+        harness_of(row | {"model_path": "meta-llama/Llama-3.1-70B"}, "tensorrt-llm").engine["max_num_tokens"] == 16_384
+    )
+
+
+def test_prompts_run_in_graphs_up_to_what_a_benchmarks_server_sets():
+    from serving_accuracy import harness_of
+
+    row = {"batch_size": "4", "isl": "1024", "osl": "1024", "precision": "fp8", "model_path": "MiniMaxAI/MiniMax-M2.5"}
+    row |= {"system": "h200_sxm", "backend_version": "0.5.10.post1"}
+    assert harness_of(row, "vllm").graph_rows is None
+    assert harness_of(row | {"system": "b300_sxm"}, "vllm").graph_rows == 2_048
+    assert harness_of(row | {"system": "b300_sxm"}, "vllm").engine == {"max_num_batched_tokens": 2_048}
+    assert harness_of(row, "sglang").graph_rows is None
+    assert harness_of(row | {"backend_version": "0.5.9"}, "sglang").graph_rows == 0
+    assert harness_of(row | {"osl": "100", "backend_version": "0.5.9"}, "sglang").graph_rows == 0
 
 
 def test_cards_that_are_multiplied_by_those_of_the_experts_are_those_of_the_model():

@@ -36,8 +36,9 @@ class RoundTimes(NamedTuple):
     def decoding(self, sequences: int) -> DecodingStep:
         return DecodingStep(self.step, self.per_token, self.least)
 
-    def mixed(self, sequences: int, context: float, tokens: int, attention: float) -> float:
-        return self.prompt_token * tokens + (self.step + self.per_token * context if sequences else 0.0) + attention
+    def mixed(self, sequences: int, context: float, tokens: int, attention: float, experts: float = 0.0) -> float:
+        decoding = self.step + self.per_token * context if sequences else 0.0
+        return self.prompt_token * tokens + decoding + attention + experts
 
     def attention(self, begin: int, end: int) -> float:
         return 0.0

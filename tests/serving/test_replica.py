@@ -42,6 +42,19 @@ def test_an_engine_that_schedules_ahead_lets_a_request_wait_for_one_step_more():
     assert requests.scheduled[1] == pytest.approx(0.01)
 
 
+def test_a_request_over_http_comes_later_and_one_that_follows_misses_the_step_that_is_composed():
+    requests = asked((0.0, 1_000, 3), (0.0, 1_000, 3), (NEVER, 1_000, 2))
+    requests.followed_by[0] = 2
+    requests.output[1] = 100
+    replica = Replica(0, RoundTimes(), rules(schedules_ahead=True), None, requests, over_http=True)
+    for number in (0, 1):
+        replica.submit(number, 0.0)
+    assert finish(replica, lambda: False)
+    assert requests.arrival[:2] == [0.0, 0.0]
+    assert requests.scheduled[0] == pytest.approx(1e-3 + 1_000 * 1.6e-6)
+    assert requests.scheduled[2] == pytest.approx(requests.arrival[2] + 0.02)
+
+
 def test_an_engine_that_looks_for_arrivals_now_and_then_lets_requests_wait_until_it_does():
     # It looks after each of the first two prompts, at 10 and 20 ms, and then after 10 steps of 10 ms.
     requests = asked((0.0, 10, 100), (0.005, 10, 100), (0.03, 10, 2))

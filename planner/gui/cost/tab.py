@@ -192,7 +192,8 @@ class CostTab(QuestionTab):
         """Open the dialog that searches the hardware on which the service meets its latency targets."""
         from planner.gui.cost.serving.search_dialog import ServingSearchDialog  # for services only
 
-        self._open(ServingSearchDialog(self.workspace, self.theme, self.tasks, self.window(), self._today))
+        traffic = self.serving.traced
+        self._open(ServingSearchDialog(self.workspace, self.theme, self.tasks, self.window(), self._today, traffic))
 
     def _open(self, dialog: QDialog) -> None:
         self.dialog = dialog

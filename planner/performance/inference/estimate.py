@@ -13,7 +13,7 @@ from planner.models.images import image_patches
 from planner.performance.certainty import ONE_SOURCE, spread_factor
 from planner.performance.efficiency import Family, family_of, is_family_measured
 from planner.performance.inference.images import image_time
-from planner.performance.inference.kernels import pass_kernels
+from planner.performance.inference.kernels import pass_kernels, routed_kernels
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import HostWeights, ModelSplit, PassTime
 from planner.performance.inference.request import (
@@ -141,7 +141,8 @@ def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, sett
     sharing = ModelSplit(links, parallel.tensor, parallel.pipeline, offloaded)
     kernels = pass_kernels(architecture, machine, gpu, weights, workload.kv_cache)
     chunk = workload.settings_as(LlamaCppSettings).n_ubatch
-    found = ServedModel(architecture, work, machine, sharing, workload.kv_cache, kernels=kernels, chunk=chunk)
+    experts = routed_kernels(architecture, machine, gpu, weights)
+    found = ServedModel(architecture, work, machine, sharing, workload.kv_cache, 0, kernels, experts, chunk)
     return found._replace(draft=_drafter(found, workload, gpu)) if workload.speculation.method else found
 
 

@@ -163,11 +163,17 @@ class PassBatch(NamedTuple):
 
 
 def pass_time(
-    work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: PassBatch, kernels: PassTime | None = None
+    work: PassWork,
+    machine: CardSpeed,
+    sharing: ModelSplit,
+    batch: PassBatch,
+    kernels: PassTime | None = None,
+    experts_seconds: float | None = None,
 ) -> PassTime:
     """Return the time of one pass over `batch`, with the network's work `work`.
 
     `kernels` is the time of all kernels with their launches where they were measured; it replaces the classes.
+    `experts_seconds` is that of the routed experts where only these were measured.
 
     **Formula**: √(t_read² + t_products²) + t_experts + t_attention + t_pointwise + t_unpack + L · o + 2 · L ·
     t_all-reduce, each t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying
@@ -194,6 +200,8 @@ def pass_time(
     read = read_densely + (weights - elsewhere - dense) / (bandwidth * machine.expert_read.fraction)
     experts = 2 * work.active_expert_parameters * batch.rows / reached
     products = 2 * (work.parameters * batch.rows + work.head_parameters * batch.outputs) / reached - experts
+    if experts_seconds is not None:
+        read, experts = read_densely, experts_seconds
     prompt = batch.scores > 0
     moved = batch.cached_bytes * engine.cache_moves(work)
     elementwise = min(machine.bytes_per_s * machine.pointwise, machine.scalar_bytes_per_s)
@@ -272,7 +280,8 @@ def _host_seconds(
 ) -> float:
     """Return the seconds of `launches` and scheduling on the host beyond those that overlap with the card's work."""
     host = host_share(work, machine, cards, launches, batch.sequences)
-    return max(host.added_seconds, host.least_seconds - device_seconds)
+    eager = machine.engine.eager_seconds(work, batch.rows) if batch.scores else 0.0
+    return max(host.added_seconds, host.least_seconds + eager - device_seconds)
 
 
 class HostShare(NamedTuple):

@@ -5,7 +5,12 @@ from typing import NamedTuple
 
 from planner.memory.inference.kv_cache import deferred_kv_cache_term, state_term
 from planner.models.architecture import Architecture
-from planner.performance.inference.kernels import PassKernels, kernels_time
+from planner.performance.inference.kernels import (
+    PassKernels,
+    RoutedKernels,
+    kernels_time,
+    prompt_experts_seconds,
+)
 from planner.performance.inference.machine import CardSpeed
 from planner.performance.inference.passes import ModelSplit, PassBatch, PassTime, pass_time
 from planner.performance.inference.work import PassWork
@@ -15,7 +20,8 @@ class ServedModel(NamedTuple):
     """A model in a serving engine on its cards, with its KV-cache format.
 
     `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads. `kernels` are the measured
-    kernels of the engine, if they cover the network and the card. `chunk` is the most tokens of one pass of a prompt if
+    kernels of the engine, if they cover the network and the card; else `experts` may be those of the routed experts.
+    `chunk` is the most tokens of one pass of a prompt if
     the workload sets it, None for the engine's own. `draft` drafts tokens that each decoding step checks.
     """
 
@@ -26,6 +32,7 @@ class ServedModel(NamedTuple):
     cache: str
     encoder_tokens: int = 0
     kernels: PassKernels | None = None
+    experts: RoutedKernels | None = None
     chunk: int | None = None
     draft: "Drafter | None" = None
 
@@ -51,7 +58,10 @@ class Drafter(NamedTuple):
 def served_pass_time(run: ServedModel, batch: PassBatch) -> PassTime:
     """Return the time of one pass over `batch`: the sum of the kernels if they were measured, else by classes."""
     measured = None if run.kernels is None else kernels_time(run.kernels, run.work, run.machine, run.sharing, batch)
-    return pass_time(run.work, run.machine, run.sharing, batch, measured)
+    experts = None
+    if run.experts is not None:
+        experts = prompt_experts_seconds(run.experts, run.work, run.machine, run.sharing.tensor, batch)
+    return pass_time(run.work, run.machine, run.sharing, batch, measured, experts)
 
 
 def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:

@@ -72,7 +72,7 @@ class StepTimes:
         drafter = run.draft.model if run.draft else None
         self._drafter = None if drafter is None else StepTimes(drafter, context, padded, scale)
         if expert_ranks > 1:
-            run = run._replace(work=without_experts(run.work), kernels=None)
+            run = run._replace(work=without_experts(run.work), kernels=None, experts=None)
         self._run, self._padded, self._scale = run, padded, scale
         self._stages = run.sharing.stages if run.machine.engine.overlaps_stages else 1
         self._waits = 1 + STAGE_DELAY * (self._stages - 1)
@@ -135,10 +135,11 @@ class StepTimes:
         parts = served_pass_time(self._run, batch)
         return parts.seconds - parts.host
 
-    def mixed(self, sequences: int, context: float, tokens: int, attention: float) -> float:
+    def mixed(self, sequences: int, context: float, tokens: int, attention: float, experts: float = 0.0) -> float:
         """Return the seconds of a step that reads `tokens` prompt tokens, while `sequences` sequences decode.
 
-        `attention` are the seconds of the prompt tokens' attention, `context` is that of all decoding sequences.
+        `attention` are the seconds of the prompt tokens' attention, `context` is that of all decoding sequences, and
+        `experts` are the seconds of experts that are shared with other replicas, while the host may launch kernels.
         """
         rows = (sequences * self.rows_per_sequence + tokens) / self._stages
         passes = ceil(rows / self._chunk) if self._chunk else 1
@@ -152,7 +153,9 @@ class StepTimes:
         if self._drafter is not None and tokens:
             base += self._drafter._prompt_base(tokens)  # noqa: SLF001  # of the same class
         added = passes * self._added + self._sequence_added * each
-        least = self._least + self._sequence_least * each
+        eager = passes * self._run.machine.engine.eager_seconds(self._run.work, rows / passes)
+        least = self._least + self._sequence_least * each + eager
+        base += experts / self._scale.prompts
         return self._waits * self._scale.prompts * max(base + added, least) + self._scale.prompts * read
 
     def later_stages(self, tokens: int, attention: float) -> float:

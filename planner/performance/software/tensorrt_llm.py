@@ -5,6 +5,8 @@ from typing import Final
 from planner.performance.inference.work import PassWork
 from planner.performance.reach import MeasuredShare
 from planner.performance.software.engine import Engine
+from planner.performance.software.sglang import EAGER_EXPERTS_SECONDS
+from planner.performance.software.vllm import EAGER_LAYER_SECONDS
 
 
 class _TensorRtLlm(Engine):
@@ -35,6 +37,9 @@ ENGINE: Final = _TensorRtLlm(
     float4_experts={"GDDR": MeasuredShare(0.66, "ai-dynamo/aiconfigurator@095f58a, NVFP4 experts on RTX PRO 6000")},
     sequence_seconds=25e-6,
     schedules_ahead=True,
+    eager_layer_seconds=EAGER_LAYER_SECONDS,
+    eager_expert_layer_seconds=EAGER_EXPERTS_SECONDS,
+    graph_rows=0,
     chunk=8_192,
     compute_share=1.0,
     pointwise_share=0.6,
@@ -46,3 +51,4 @@ ENGINE: Final = _TensorRtLlm(
     measured_decoding=("Blackwell data center", "Hopper SXM"),
     measured_prompts=("Blackwell data center", "Hopper SXM"),
 )
+"""Python launches prompts as SGLang does without CUDA graphs: the compiler is off (`torch_compile_config`)."""

@@ -37,6 +37,14 @@ def traffic_sentence(traffic: Traffic) -> str:
     return ", ".join(parts)
 
 
+def trace_sentence(traffic: Traffic, name: str, simulated: int) -> str:
+    """Return the traffic of a trace file as a phrase: `the first 2,000 of 8,819 requests of chat.csv, 2 requests/s`."""
+    number = 0 if traffic.trace is None else len(traffic.trace.arrival_seconds)
+    requests = fmt.plural(number, "request")
+    told = f"the first {fmt.integer(simulated)} of {requests}" if number > simulated else requests
+    return f"{told} of {name}, {arrivals_phrase(traffic)}"
+
+
 def arrivals_phrase(traffic: Traffic) -> str:
     """Return how requests arrive: `4 requests/s`, `32 clients at once`."""
     arrivals, rate = traffic.arrivals, traffic.requests_per_second

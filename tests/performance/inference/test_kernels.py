@@ -4,7 +4,7 @@ import pytest
 from known_engines import ENGINES
 from small_models import bundled
 
-from planner.performance.inference.kernels import pass_kernels
+from planner.performance.inference.kernels import pass_kernels, routed_kernels
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import HostWeights, ModelSplit, elementwise_seconds
 from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
@@ -214,3 +214,45 @@ def test_a_split_that_no_table_has_takes_the_classes():
 def test_what_was_not_measured_has_no_kernels(other):
     assert kernels_of() is not None
     assert kernels_of(**other) is None
+
+
+def routed(gpu, engine, weights, model):
+    machine = card_speed(card(gpu), ENGINES[engine], weights)
+    return routed_kernels(bundled().models.model(model), machine, card(gpu), weights)
+
+
+def test_experts_alone_have_kernels_where_they_were_measured_in_the_engine():
+    h200, minimax = "h200-sxm-141gb", "MiniMaxAI/MiniMax-M2.5"
+    found = routed(h200, "vllm", "fp8-block128", minimax)
+    assert (found.number_format, found.hidden, [number for number, _ in found.blocks]) == ("fp8-block", 3_072, [62])
+    assert routed("h20-96gb", "vllm", "fp8-block128", minimax) is not None  # of the family
+    assert routed("b200-sxm-180gb", "tensorrt-llm", "nvfp4", minimax) is None  # of other cards
+    assert routed(h200, "vllm", "Q4_K_M", minimax) is None
+    assert routed(h200, "vllm", "bf16", LLAMA_8B) is None
+    assert routed(h200, "llama.cpp", "bf16", minimax) is None
+
+
+def test_measured_experts_take_the_place_of_their_class_while_prompts_are_read():
+    h200, model = card("h200-sxm-141gb"), bundled().models.model("MiniMaxAI/MiniMax-M2.5")
+    machine = card_speed(h200, ENGINES["vllm"], "fp8-block128")
+    work = work_of(model, "fp8-block128")
+    plain = ServedModel(model, work, machine, ModelSplit(links_of(h200, TimeSetting()), 8), "fp16")
+    measured = plain._replace(experts=routed("h200-sxm-141gb", "vllm", "fp8-block128", "MiniMaxAI/MiniMax-M2.5"))
+    shape = ExpertShape(4_096, 3_072, 1_536 / 8, 256, 8, 1.0, 3, 1.0, 0.0)
+    experts = 62 * experts_time(h200, "vllm", "fp8-block", shape).seconds
+    dense = plain._replace(work=work._replace(experts=(), parameters=work.parameters - work.active_expert_parameters))
+    prompt, without = prompt_time(measured, 1, 4_096), prompt_time(dense, 1, 4_096)
+    assert prompt.compute == pytest.approx(without.compute + experts)
+    assert prompt.weights_read == pytest.approx(without.weights_read)
+    assert prompt.seconds > prompt_time(plain, 1, 4_096).seconds
+    assert decoding_step_time(measured, 8, 1_000) == decoding_step_time(plain, 8, 1_000)
+
+
+def test_the_host_launches_a_short_prompt_of_experts_for_longer_than_the_card_takes():
+    h200, model = card("h200-sxm-141gb"), bundled().models.model("MiniMaxAI/MiniMax-M2.5")
+    machine = card_speed(h200, ENGINES["vllm"], "fp8-block128")
+    run = ServedModel(
+        model, work_of(model, "fp8-block128"), machine, ModelSplit(links_of(h200, TimeSetting()), 8), "fp16"
+    )
+    assert prompt_time(run, 1, 513).seconds == pytest.approx(62 * 0.72e-3 + 25e-6)
+    assert prompt_time(run, 1, 512).seconds < 62 * 0.72e-3

@@ -126,3 +126,14 @@ def test_shared_experts_are_read_in_part():
     assert dense.parameters < run.work.parameters
     assert shared.decoding(64).seconds < alone.decoding(64).seconds
     assert PassTime().seconds == 0
+
+
+def test_shared_experts_are_computed_while_the_host_launches_kernels():
+    run = served(**{**H100, "model": "Qwen/Qwen3-30B-A3B"})
+    steps = StepTimes(run, 500, expert_ranks=2)
+    launched = 48 * 0.72e-3
+    alone = steps.mixed(0, 0, 600, 0.0)
+    assert alone == pytest.approx(launched, rel=0.01)
+    assert steps.mixed(0, 0, 600, 0.0, 1e-3) == alone
+    assert steps.mixed(0, 0, 600, 0.0, 1.0) > 1.0
+    assert steps.mixed(0, 0, 400, 0.0) < alone

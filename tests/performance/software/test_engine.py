@@ -43,3 +43,17 @@ def test_chunks_follow_each_other_through_equal_stages() -> None:
     engine = Engine(name="test", layer_seconds=1e-6, source="a test")
     # Eight chunks on four stages: each stage works on eight, and three times none.
     assert engine.passes_in_stages(work, [0.5] * 4 + [1.5] * 4, 4) == pytest.approx((8 + 3) / 4)
+
+
+def test_prompts_are_launched_by_python_where_no_graph_holds_them() -> None:
+    work = work_of(bundled().models.model("Qwen/Qwen3-30B-A3B"), "bf16")
+    engine = Engine(
+        name="test",
+        layer_seconds=1e-6,
+        source="a test",
+        eager_layer_seconds=1e-3,
+        eager_expert_layer_seconds=2e-3,
+        graph_rows=512,
+    )
+    assert [engine.eager_seconds(work, rows) for rows in (1, 512, 513)] == [0, 0, pytest.approx(48 * 3e-3)]
+    assert Engine(name="test", layer_seconds=1e-6, source="a test").eager_seconds(work, 1e6) == 0

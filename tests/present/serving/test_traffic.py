@@ -8,6 +8,7 @@ from planner.present.serving.traffic import (
     target_text,
     targets_phrase,
     targets_summary,
+    trace_sentence,
     traffic_sentence,
 )
 from planner.serving.targets import Goodput, LatencyTarget, Targets
@@ -49,6 +50,13 @@ def test_lengths_of_a_trace_are_its_own():
     assert told == "2 requests/s, prompts of the trace's numbers of tokens, answers of the trace's numbers of tokens"
     at_once = TrafficTrace(arrival_seconds=(0.0, 0.0), input_tokens=(10, 20), output_tokens=(1, 2))
     assert arrivals_phrase(Traffic.of_trace(at_once)) == "all requests at the same moment"
+
+
+def test_a_trace_file_is_told_with_its_requests_and_those_that_are_simulated():
+    trace = TrafficTrace(arrival_seconds=(0.0, 0.5), input_tokens=(10, 20), output_tokens=(1, 2))
+    assert trace_sentence(Traffic.of_trace(trace), "chat.csv", 2) == "2 requests of chat.csv, 2 requests/s"
+    assert trace_sentence(Traffic.of_trace(trace), "a.csv", 1) == "the first 1 of 2 requests of a.csv, 2 requests/s"
+    assert trace_sentence(EVEN, "none.csv", 1) == "0 requests of none.csv, 4 requests/s"
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,22 @@
 """The simulated service below the decision of the Cost tab: whether it meets its latency targets, and why."""
 
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QFileDialog, QFrame, QGridLayout, QLabel, QSizePolicy, QWidget
 
 from planner.cost.job import Service
+from planner.errors import PlannerError
 from planner.gui.cost.serving.curve_panel import RateCurvePanel
 from planner.gui.cost.serving.minute_panel import MinutePanel
 from planner.gui.cost.serving.served_minute import ServedMinute
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
-from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.buttons import link_button, push_button
+from planner.gui.widgets.dropped_file import dropped_path
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.section import Section
@@ -26,15 +30,19 @@ from planner.present import format as fmt
 from planner.present.serving.card import ServingView, serving_view
 from planner.present.serving.options import program_title
 from planner.present.serving.simulation import Outcome
-from planner.present.serving.traffic import traffic_sentence
+from planner.present.serving.traffic import trace_sentence, traffic_sentence
 from planner.serving.presets import load_traffic_presets
 from planner.serving.result import RatePoint, ServingSimulation
+from planner.serving.simulate import DEFAULT_REQUESTS
 from planner.serving.targets import Targets
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import Traffic, TrafficTrace
+from planner.serving.traffic_files import load_traffic
 from planner.workload.workload import Inference
 
 _SIMULATION: Final = "serving simulation"
 _CURVE: Final = "serving curve"
+_TRACE: Final = "serving trace"
+_TRACES: Final = "Traces of requests (*.csv *.jsonl);;All files (*)"
 _ROLES: Final[dict[Outcome, str]] = {"yes": "good", "probably": "", "probably-not": "warn", "no": "bad"}
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _NO_GPU: Final = "Choose a GPU, or let the search below find one."
@@ -45,7 +53,8 @@ class ServingPanel(QFrame):
     """Card with the simulated latencies of the plan's service; `search_requested` asks for hardware that meets them.
 
     The simulation runs in the background once the plan has not changed for a moment; the curve over the rate only while
-    its section is open.
+    its section is open. The requests of a trace file, chosen or dropped here, take the place of the plan's traffic
+    until they are taken back: they are no part of the plan.
     """
 
     search_requested = Signal()
@@ -60,6 +69,9 @@ class ServingPanel(QFrame):
         self._view = ServingView("", "yes")
         self._plan: Plan | None = None
         self._traffic: Traffic | None = None
+        self.traced: Traffic | None = None
+        self._trace_name = ""
+        self._asked: tuple[Evaluation, int] | None = None
         self._targets, self._percent = Targets(), 95.0
         self._points: tuple[RatePoint, ...] = ()
         self._title = make_label("Simulated service", font=theme.font(bold=True))
@@ -71,11 +83,21 @@ class ServingPanel(QFrame):
         self.find_gpus = push_button(
             "Find GPUs for these tar&gets…", "Simulate this service on all cards, and list those that meet its targets."
         )
+        self.open_trace = link_button(
+            "Requests from a file…",
+            "Simulate the recorded requests of a CSV or JSON Lines file: arrival, input and output tokens of each. The "
+            "file can also be dropped here.",
+        )
+        self.close_trace = link_button("Back to the plan's traffic", "Simulate the traffic of the plan again.")
+        self.close_trace.hide()
+        self.setAcceptDrops(True)
         self.minute, self.curve = MinutePanel(theme), RateCurvePanel(theme)
         self.minute_section = Section(theme, "One simulated minute", self.minute, "each request, and the cache in use")
         self.curve_section = Section(theme, "Latency over the rate", self.curve, "where it stops keeping up")
         self._lay_out()
         self.find_gpus.clicked.connect(self.search_requested)
+        self.open_trace.clicked.connect(self._choose_trace)
+        self.close_trace.clicked.connect(lambda: self._use_trace("", None))
         self.minute_section.toggled.connect(self._show_minute)
         self.curve_section.toggled.connect(self._simulate_curve)
         for part in (self.minute, self.curve):
@@ -90,12 +112,14 @@ class ServingPanel(QFrame):
         """Simulate the service of an evaluated plan on `groups` groups of its cards in the background."""
         job = evaluation.plan.cost.job
         self.cancel()
-        self._plan = None
+        self._plan, self._asked = None, (evaluation, groups)
         if not isinstance(job, Service) or not isinstance(evaluation.workload, Inference):
             return
-        self._traffic, self._targets = job_traffic(job, load_traffic_presets()), job_targets(job)
+        self._traffic, self._targets = self.traced or job_traffic(job, load_traffic_presets()), job_targets(job)
         self._percent = job.latency_percentile
         phrase = f"{traffic_sentence(self._traffic)} at peak load"
+        if self.traced is not None:
+            phrase = trace_sentence(self.traced, self._trace_name, DEFAULT_REQUESTS)
         if evaluation.gpu is None:
             self._subject.setText(fmt.sentence(phrase))
             self._show(ServingView(_NO_GPU, "probably"))
@@ -110,6 +134,40 @@ class ServingPanel(QFrame):
         work = partial(_simulated, plan, catalog, self._traffic, targets, percent)
         self._tasks.run(_SIMULATION, work, self._take)
         self._simulate_curve()
+
+    def load_trace(self, path: Path) -> None:
+        """Read the requests of a trace file in the background, and simulate them; report a file that cannot be read."""
+        self._tasks.run(_TRACE, partial(load_traffic, path), partial(self._use_trace, path.name), self._report)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Accept a single file."""
+        if dropped_path(event) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Simulate the requests of the dropped trace file."""
+        path = dropped_path(event)
+        if path is not None:
+            event.acceptProposedAction()
+            self.load_trace(path)
+
+    @Slot()
+    def _choose_trace(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Requests from a file", "", _TRACES)
+        if name:
+            self.load_trace(Path(name))
+
+    def _use_trace(self, name: str, trace: TrafficTrace | None) -> None:
+        """Simulate the requests of `trace` from the file `name`, or the plan's traffic without one."""
+        self.traced, self._trace_name = None if trace is None else Traffic.of_trace(trace), name
+        self.close_trace.setVisible(trace is not None)
+        if self._asked is not None:
+            self.simulate(*self._asked)
+
+    def _report(self, error: BaseException) -> None:
+        if not isinstance(error, PlannerError):
+            raise error
+        self.failed.emit(error)
 
     def cancel(self) -> None:
         """Discard what is being simulated."""
@@ -155,7 +213,7 @@ class ServingPanel(QFrame):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         in_column(
-            in_row(self._title, STRETCH, self.find_gpus, spacing=space.medium),
+            in_row(self._title, STRETCH, self.open_trace, self.close_trace, self.find_gpus, spacing=space.medium),
             self._subject,
             self._sentence,
             self.rows,

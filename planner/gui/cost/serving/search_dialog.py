@@ -54,19 +54,28 @@ _NO_TARGETS: Final = (
 
 
 class ServingSearchDialog(HardwareSearchDialog):
-    """Non-modal dialog that simulates the service on hardware, and again when a choice changes."""
+    """Non-modal dialog that simulates the service on hardware, and again when a choice changes.
+
+    `traffic` are requests that take the place of the plan's.
+    """
 
     task_key = "serving search"
 
     def __init__(
-        self, workspace: Workspace, theme: Theme, tasks: TaskRunner, parent: QWidget, today: Callable[[], date]
+        self,
+        workspace: Workspace,
+        theme: Theme,
+        tasks: TaskRunner,
+        parent: QWidget,
+        today: Callable[[], date],
+        traffic: Traffic | None = None,
     ) -> None:
         name = "Hardware that meets the targets, the best first"
         super().__init__(workspace, theme, tasks, parent, today, SERVING_COLUMNS, name)
         self.answer: ServingAnswer | None = None
         job = workspace.plan.cost.job
         assert isinstance(job, Service)  # the dialog is offered for services only
-        self._traffic: Traffic = job_traffic(job, load_traffic_presets())
+        self._traffic: Traffic = traffic or job_traffic(job, load_traffic_presets())
         self._targets: Targets = job_targets(job)
         self.objective = ChoiceField(theme, _OBJECTIVES)
         self.having = ChoiceField(theme, RENT_OR_OWN_CHOICES)

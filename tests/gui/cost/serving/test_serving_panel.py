@@ -1,9 +1,9 @@
 from datetime import date
 
 import pytest
-from PySide6.QtCore import QPointF
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from planner.cost.job import DailyHours, Service
 from planner.cost.terms import CostTerms
@@ -73,6 +73,80 @@ def test_several_groups_are_replicas(served, workspace, qtbot, tasks):
     simulation = _panel(served).simulation
     assert simulation is not None
     assert simulation.replicas == 3
+
+
+@pytest.fixture
+def trace_file(tmp_path):
+    path = tmp_path / "chat.csv"
+    lines = "".join(f"{second},{100 + second},20\n" for second in range(40))
+    path.write_text(f"arrival_seconds,input_tokens,output_tokens\n{lines}", encoding="utf-8")
+    return path
+
+
+def _dropped(path):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    action, button, key = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    return data, (action, data, button, key)
+
+
+def test_a_trace_file_takes_the_place_of_the_plans_traffic_until_it_is_taken_back(
+    served, qtbot, tasks, trace_file, monkeypatch
+):
+    panel = _panel(served)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(trace_file), ""))
+    panel.open_trace.click()
+    qtbot.waitUntil(lambda: "40 requests of chat.csv, " in panel.text and not tasks.busy)
+    assert panel.simulation.requests == 40
+    served.find_service()
+    qtbot.waitUntil(lambda: served.dialog is not None and not tasks.busy)
+    assert "the trace's numbers of tokens" in served.dialog._question.text()
+    served.dialog.close()
+    panel.close_trace.click()
+    qtbot.waitUntil(lambda: panel.simulation.requests > 40 and not tasks.busy)
+    assert "chat.csv" not in panel.text
+    assert not panel.close_trace.isVisibleTo(served)
+
+
+def test_nothing_is_read_if_no_trace_is_chosen(served, tasks, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: ("", ""))
+    _panel(served).open_trace.click()
+    assert not tasks.busy
+
+
+def test_a_dropped_file_is_simulated_and_one_without_requests_is_reported(served, qtbot, tasks, trace_file, tmp_path):
+    panel = _panel(served)
+    data, rest = _dropped(trace_file)
+    entering = QDragEnterEvent(QPoint(5, 5), rest[0], data, rest[2], rest[3])
+    panel.dragEnterEvent(entering)
+    assert entering.isAccepted()
+    panel.dropEvent(QDropEvent(QPointF(5, 5), *rest))
+    qtbot.waitUntil(lambda: "chat.csv" in panel.text and not tasks.busy)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("a,b\n1,2\n", encoding="utf-8")
+    data, rest = _dropped(bad)
+    with qtbot.waitSignal(panel.failed) as reported:
+        panel.dropEvent(QDropEvent(QPointF(5, 5), *rest))
+    assert "bad.csv" in reported.args[0].message
+    assert "chat.csv" in panel.text
+
+
+def test_what_is_no_file_is_not_accepted(served):
+    data = QMimeData()
+    data.setText("words")
+    panel = _panel(served)
+    move, left, plain = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    entering = QDragEnterEvent(QPoint(5, 5), move, data, left, plain)
+    entering.ignore()
+    panel.dragEnterEvent(entering)
+    assert not entering.isAccepted()
+    panel.dropEvent(QDropEvent(QPointF(5, 5), move, data, left, plain))
+    assert panel.traced is None
+
+
+def test_an_unexpected_error_while_a_trace_is_read_is_raised(served):
+    with pytest.raises(ZeroDivisionError):
+        _panel(served)._report(ZeroDivisionError())
 
 
 def test_the_curve_is_simulated_once_its_section_is_open(served, qtbot, tasks):
