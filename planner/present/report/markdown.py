@@ -25,7 +25,7 @@ def report_markdown(report: Report) -> str:
     """Return `report` as a Markdown document, with the plan at its end."""
     lines = [f"# {_escaped(report.title)}", "", f"**{_escaped(report.question)}**", ""]
     lines += [
-        f"- **{_escaped(answer.title)}** {_escaped(answer.text.replace(chr(10), '. '))}".rstrip()
+        f"- **{_escaped(answer.title)}** – {_escaped(answer.text.replace(chr(10), '. '))}".rstrip(" –")
         for answer in report.answers
     ]
     for part in report.sections:

@@ -1,7 +1,6 @@
 """A report for printing: rich text as Qt's documents read it, and figures as SVG."""
 
 import re
-import textwrap
 from collections.abc import Iterator
 from html import escape
 from typing import Final, TypedDict
@@ -9,7 +8,7 @@ from typing import Final, TypedDict
 from planner.plan.files import embedded_plan_html
 from planner.present.format import unbroken
 from planner.present.report.document import Block, Bullets, CodeListing, Drawing, Prose, Report, ReportTable
-from planner.present.report.html import figure_svg, scheme_colors
+from planner.present.report.html import figure_svg, listing_html, scheme_colors
 
 _TABLE: Final = "border-collapse: collapse; margin-top: 6px; margin-bottom: 8px"
 _CELL: Final = "padding: 2px 10px 2px 0; border-bottom: 1px solid #dde0e6"
@@ -22,7 +21,6 @@ _BOLD: Final = 1.15
 _PAGE_CHARACTERS: Final = 88
 _LONGEST_LINE: Final = 60
 """Characters of a line beyond which a column gets no more room: longer texts run over several lines in any case."""
-_LISTING_CHARACTERS: Final = 100
 STYLE: Final = """
 body { font-size: 9pt; } h1 { font-size: 17pt; margin-bottom: 4px; } h2 { font-size: 12.5pt; margin-top: 14px; }
 p { margin-top: 3px; margin-bottom: 5px; } .muted { color: @muted; } .ok { color: @ok; } .warn { color: @warn; }
@@ -91,20 +89,10 @@ def _block_lines(block: Block, figures: list[Drawing]) -> Iterator[str]:
             yield _table(block)
         case CodeListing(text, name):
             yield f'<p class="muted">{_text(name)}</p>' if name else ""
-            yield f"<pre>{escape(chr(10).join(map(_listing_line, text.rstrip().splitlines())))}</pre>"
+            yield f"<pre>{listing_html(text)}</pre>"
         case _:
             place = _FIGURE.format(next(index for index, one in enumerate(figures) if one is block))
             yield f'<p><img src="{place}"></p><p class="muted">{_text(block.caption)}</p>'
-
-
-def _listing_line(line: str) -> str:
-    """Return a line with a long comment at its end as lines that each fit the page, so that they can be copied."""
-    code, mark, comment = line.partition("  # ")
-    if len(line) <= _LISTING_CHARACTERS or not mark:
-        return line
-    start = f"{' ' * (len(code) - len(code.lstrip()))}# "
-    above = textwrap.fill(comment, _LISTING_CHARACTERS, initial_indent=start, subsequent_indent=start)
-    return f"{above}\n{code}"
 
 
 def _table(table: ReportTable) -> str:

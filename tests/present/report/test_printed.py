@@ -55,4 +55,4 @@ def test_a_long_comment_stands_above_its_line_so_that_a_copy_still_runs():
     assert lines[1].startswith("  # share of")
     assert lines[2].startswith("  # ")
     assert lines[3:] == ["  --share 0.5", "  --short  # a", "x" * 120, ")"]
-    assert max(map(len, lines[1:3])) <= 100
+    assert max(map(len, lines[1:3])) <= 95
