@@ -362,6 +362,7 @@ def test_a_recording_is_exported_to_a_tracker(qtbot, make_tab, driver, workspace
         monkeypatch.setitem(sys.modules, package, None)
         monkeypatch.setattr("planner.gui.monitor.tracker_dialog.find_spec", lambda _name: None)
         dialog.trackers.setCurrentIndex(index)
+        assert dialog.height() >= dialog.heightForWidth(dialog.width())  # no line of the text is cut off
         assert f"[{package}]" in dialog.about.text()
         assert not dialog.export.isEnabled()
     dialog.trackers.setCurrentIndex(0)
