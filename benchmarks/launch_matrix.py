@@ -4,8 +4,8 @@ r"""Show that launch files are right, for all programs, places and plans of the 
 
 Writes the files of each plan in `tests/launch/launched.py` with each program in each place. Their keys are checked by
 the parsers of the programs themselves, run by the Pythons of two environments (`requirements-launch.txt` and
-`requirements-places.txt`), which also check the files of the places; keys of vLLM, llama-server and Ollama by the lists
-in `tests/truth/launch-keys.json`. Each file is read again without its comments. Ends with 1 if anything is wrong.
+`requirements-places.txt`), which also check the files of the places; keys of servers by the lists in
+`tests/truth/launch-keys.json`. Each file is read again without its comments. Ends with 1 if anything is wrong.
 
 The first table has a row for each program: plans that it can express, keys, those that it does not know, the files that
 its own parser read, and how many fields of plans are named as not expressed. The second has a column for each place:
@@ -36,7 +36,10 @@ from planner.launch.software import LAUNCHERS  # noqa: E402
 
 VALIDATORS = ROOT / "benchmarks" / "launch_validators.py"
 KEYS = json.loads((ROOT / "tests" / "truth" / "launch-keys.json").read_text())
-LISTED = {"vllm": "vllm", "llama-server": "llama-server", "ollama": "llama-server"}
+LISTED = {
+    "vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "tensorrt-llm", "llama-server": "llama-server",
+    "ollama": "llama-server",
+}  # fmt: skip
 MODELFILE = {
     "FROM", "num_ctx", "num_gpu", "-f",
     "OLLAMA_NUM_PARALLEL", "OLLAMA_KV_CACHE_TYPE", "OLLAMA_FLASH_ATTENTION", "OLLAMA_SCHED_SPREAD",
@@ -121,7 +124,8 @@ def _unlisted(launched: dict[Case, LaunchSettings]) -> dict[str, set[str]]:
         if program in LISTED:
             known = set(KEYS[LISTED[program]]["keys"])
             for row in settings.settings:
-                spellings = {row.key, row.key.removeprefix("--").replace("-", "_")}
+                key = row.key.rpartition(".")[2]
+                spellings = {key, key.removeprefix("--").replace("-", "_")}
                 if not spellings & known and not (program == "ollama" and row.key in MODELFILE):
                     found[program].add(row.key)
     return found

@@ -182,7 +182,7 @@ def draw_more_dialogs(window: "MainWindow", folder: Path) -> None:
         window.choose_scheme(scheme)
         window.workspace.replace(sample_plans()["monitored"], None)
         window.monitor()
-        for name in ("monitor.why", "monitor.summary", "monitor.speed", "monitor.mark"):
+        for name in ("monitor.why", "monitor.summary", "monitor.speed", "monitor.mark", "monitor.track"):
             draw_opened(window, folder / f"dialog-{name}-{scheme}.png", window.commands[name].trigger)
         for name in ("catalog.change", "help.basics"):
             draw_opened(window, folder / f"dialog-{name}-{scheme}.png", window.commands[name].trigger)

@@ -10,6 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from planner.gui import preload  # noqa: F401  # ahead of Qt
+
+# isort: split
 from PySide6.QtCore import QObject, QTimer, Slot
 from PySide6.QtWidgets import QApplication, QMessageBox
 

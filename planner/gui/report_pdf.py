@@ -1,13 +1,14 @@
-"""Reports as PDF, by Qt's own writer; `python -m planner.gui.report_pdf FILE` reads the report from standard input."""
+"""Reports as PDF, by Qt's own writer; `python -m planner.gui.report_pdf` reads a report as JSON and writes its PDF."""
 
+import json
 import os
 import re
 import sys
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QRectF, QSizeF, Qt, QUrl, QUuid
 from PySide6.QtGui import (
+    QAbstractTextDocumentLayout,
     QFont,
     QGuiApplication,
     QImage,
@@ -15,14 +16,16 @@ from PySide6.QtGui import (
     QPageSize,
     QPainter,
     QPdfWriter,
+    QTextBlock,
     QTextCursor,
     QTextDocument,
     QTextFormat,
+    QTextTable,
 )
 from PySide6.QtSvg import QSvgRenderer
 
-from planner.present.report.printed import PrintedFigure, PrintedReport
-from planner.storage import write_atomically
+if TYPE_CHECKING:  # the process that writes a PDF needs nothing of the planner
+    from planner.present.report.printed import PrintedFigure, PrintedReport
 
 _DPI: Final = 288
 _SCREEN_DPI: Final = 96
@@ -37,9 +40,14 @@ _METADATA: Final = QByteArray(
 _DATES: Final = re.compile(rb"/(?:CreationDate|ModDate) \(D:[^)]*\)")
 _FOOTER: Final = 24.0
 _SMALL_PIXELS: Final = 10
+_IMAGE: Final = "\N{OBJECT REPLACEMENT CHARACTER}"
+"""Text of a paragraph that is a figure."""
+_LONG_ROW: Final = 0.4
+"""Share of a page of which a row may reach over its end and still be moved as a whole to the next."""
+_LESS_THAN_A_LINE: Final = 6.0
 
 
-def pdf_bytes(report: PrintedReport) -> bytes:
+def pdf_bytes(report: "PrintedReport") -> bytes:
     """Return `report` as a PDF of A4 pages with numbers, which is the same whenever it is made.
 
     A QGuiApplication must exist.
@@ -51,13 +59,13 @@ def pdf_bytes(report: PrintedReport) -> bytes:
     size = QPageSize(QPageSize.PageSizeId.A4)
     writer.setPageLayout(QPageLayout(size, QPageLayout.Orientation.Portrait, margins, QPageLayout.Unit.Millimeter))
     writer.setResolution(_DPI)
-    writer.setTitle(report.title)
+    writer.setTitle(report["title"])
     writer.setCreator("GPU Planner")
     # Qt's own metadata and identifier would change with the time and at random.
     writer.setDocumentXmpMetadata(_METADATA)
-    writer.setDocumentId(QUuid.createUuidV5(QUuid(), report.html.encode()))
-    if report.plan:
-        writer.addFileAttachment("plan.html", QByteArray(report.plan.encode()), "text/html")
+    writer.setDocumentId(QUuid.createUuidV5(QUuid(), report["html"].encode()))
+    if report["plan"]:
+        writer.addFileAttachment("plan.html", QByteArray(report["plan"].encode()), "text/html")
     area = QSizeF(writer.pageLayout().paintRectPixels(_SCREEN_DPI).size())
     text = QSizeF(area.width(), area.height() - _FOOTER)
     document = _document(report, text)
@@ -84,65 +92,117 @@ def _undated(found: re.Match[bytes]) -> bytes:
     return re.sub(rb"\d", b"0", found[0])
 
 
-def _document(report: PrintedReport, page: QSizeF) -> QTextDocument:
+def _document(report: "PrintedReport", page: QSizeF) -> QTextDocument:
     """Return the report laid out on pages of the size `page`, in pixels of a screen."""
     document = QTextDocument()
     document.setUseDesignMetrics(True)
     document.setDocumentMargin(0)
     document.setDefaultFont(QFont(_FAMILY, 9))
-    document.setDefaultStyleSheet(report.style)
-    for index, figure in enumerate(report.figures):
-        image = _image(figure, min(figure.width, page.width()))
+    document.setDefaultStyleSheet(report["style"])
+    for index, figure in enumerate(report["figures"]):
+        image = _image(figure, min(figure["width"], page.width()))
         document.addResource(QTextDocument.ResourceType.ImageResource.value, QUrl(f"figure:{index}"), image)
-    document.setHtml(report.html)
+    document.setHtml(report["html"])
     document.setPageSize(page)
-    _keep_headings_with_text(document, page.height())
+    _keep_together(document, page.height())
     return document
 
 
-def _keep_headings_with_text(document: QTextDocument, page_height: float) -> None:
-    """Begin a new page before each heading that would be the last line of a page."""
-    layout = document.documentLayout()
-    block = document.begin()
+def _keep_together(document: QTextDocument, page_height: float) -> None:
+    """Begin a new page before each row that would be torn, and before a heading that would be a page's last line."""
+    pages = _Pages(document.documentLayout(), page_height)
+    block, table = document.begin(), None
     while block.isValid():
-        below = block.next()
+        above, table, below = table, QTextCursor(block).currentTable(), block.next()
+        if table is not None and table != above:
+            _keep_rows_whole(table, pages)
         if block.blockFormat().headingLevel() and below.isValid():
-            places = (layout.blockBoundingRect(each).top() // page_height for each in (block, below))
-            if len(set(places)) > 1:
-                cursor = QTextCursor(block)
-                form = block.blockFormat()
+            first, last = pages.of(below)
+            if pages.of(block)[0] != (last if below.text() == _IMAGE else first):
+                _break_before(block)
+        block = below
+
+
+class _Pages(NamedTuple):
+    """The pages of a document, each `height` high, on which its blocks stand."""
+
+    layout: QAbstractTextDocumentLayout
+    height: float
+
+    def of(self, block: QTextBlock) -> tuple[int, int]:
+        """Return the first and the last page of `block`."""
+        place = self.layout.blockBoundingRect(block)
+        return int(place.top() // self.height), int((place.bottom() - 1) // self.height)
+
+    def edges(self, table: QTextTable, row: int) -> tuple[float, float]:
+        """Return where the text of a row begins and ends."""
+        cells = (table.cellAt(row, column) for column in range(table.columns()))
+        places = [self.layout.blockBoundingRect(cell.firstCursorPosition().block()) for cell in cells]
+        return min(place.top() for place in places), max(place.bottom() for place in places)
+
+
+def _break_before(block: QTextBlock) -> None:
+    form = block.blockFormat()
+    form.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore)
+    QTextCursor(block).setBlockFormat(form)
+    _lay_out_again(block)
+
+
+def _lay_out_again(start: QTextBlock) -> None:
+    """Lay out what follows `start`: Qt moves only some of it after a change of a table or a page's end."""
+    document = start.document()
+    document.markContentsDirty(start.position(), document.characterCount() - start.position())
+
+
+def _keep_rows_whole(table: QTextTable, pages: _Pages) -> None:
+    """Let each row that would be torn begin the next page, unless it is long; with its heading if it is the first.
+
+    Qt itself moves a row of which not even the first line fits, and repeats the heading above it: for this the row
+    before is made higher.
+    """
+    for row in range(1, table.rows()):
+        top, bottom = pages.edges(table, row)
+        left = pages.height - top % pages.height
+        is_torn = left < bottom - top < left + pages.height * _LONG_ROW
+        if row == 1 and (is_torn or int(pages.edges(table, 0)[0] // pages.height) != int(top // pages.height)):
+            above = table.firstCursorPosition().block().previous()
+            if above.blockFormat().headingLevel():
+                _break_before(above)
+            else:
+                form = table.format().toTableFormat()
                 form.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore)
-                cursor.setBlockFormat(form)
-        block = block.next()
+                table.setFormat(form)
+                _lay_out_again(above)
+        elif is_torn:
+            for column in range(table.columns()):
+                cell = table.cellAt(row - 1, column)
+                padded = cell.format().toTableCellFormat()
+                padded.setBottomPadding(padded.bottomPadding() + left - _LESS_THAN_A_LINE)
+                cell.setFormat(padded)
+            _lay_out_again(table.firstCursorPosition().block())
 
 
-def _image(figure: PrintedFigure, width: float) -> QImage:
+def _image(figure: "PrintedFigure", width: float) -> QImage:
     """Return the figure in the writer's resolution, `width` pixels of a screen wide."""
     scale = _DPI / _SCREEN_DPI
-    height = figure.height * width / figure.width
+    height = figure["height"] * width / figure["width"]
     image = QImage(round(width * scale), round(height * scale), QImage.Format.Format_ARGB32_Premultiplied)
     image.setDevicePixelRatio(scale)
     image.fill(0)
     painter = QPainter(image)
-    QSvgRenderer(QByteArray(figure.svg.encode())).render(painter, QRectF(0, 0, width, height))
+    QSvgRenderer(QByteArray(figure["svg"].encode())).render(painter, QRectF(0, 0, width, height))
     painter.end()
     return image
 
 
-def main(argv: list[str]) -> int:
-    """Write the report on standard input, as JSON, to the PDF file named by the first argument."""
+def main() -> None:
+    """Write the report on standard input, as JSON, to standard output as a PDF."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    report = PrintedReport.model_validate_json(sys.stdin.buffer.read())
-    app = QGuiApplication.instance() or QGuiApplication(["gpu-planner"])
-    try:
-        write_atomically(Path(argv[0]), pdf_bytes(report))
-    except OSError as error:
-        print(error.strerror, file=sys.stderr)  # noqa: T201  # the message of the child process
-        return 1
-    finally:
-        del app
-    return 0
+    report: PrintedReport = json.load(sys.stdin.buffer)
+    app = QGuiApplication(["gpu-planner"])
+    sys.stdout.buffer.write(pdf_bytes(report))
+    del app
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

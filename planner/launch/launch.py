@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from pydantic import ValidationError
+
 from planner.errors import PlannerError, SpecError
 from planner.hardware.mig import sliced_card_id
 from planner.launch.places import PLACES
 from planner.launch.settings import (
+    FITTING_HINT,
     Job,
     Launcher,
     LaunchFacts,
@@ -125,12 +128,11 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
         raise SpecError("task", f"the plan is for {workload.task}, but {launcher.title} is for {launcher.task}")
     if workload.gpus or plan.gpu is None:
         raise SpecError("gpu", "launch settings are for GPUs of one kind", "Name one: --gpu.")
-    if isinstance(workload, Inference) and workload.profile is None:
-        plan = plan.evolve(workload=workload.evolve(profile=launcher.profiles[0]))
-    if plan.workload.profile not in launcher.profiles:
+    is_open = isinstance(workload, Inference) and workload.profile is None
+    if not is_open and workload.profile not in launcher.profiles:
         raise SpecError(
             "profile",
-            f"the plan is for {plan.workload.profile}, which {launcher.title} does not run",
+            f"the plan is for {workload.profile}, which {launcher.title} does not run",
             f"Plan with --profile {' or '.join(launcher.profiles)}.",
         )
     if isinstance(workload, Training) and workload.alignment.method not in launcher.objectives:
@@ -140,10 +142,14 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
             f"no files are written for {workload.alignment.method.upper()} in {launcher.title}",
             f"Write for {' or '.join(others)}.",
         )
-    evaluation = evaluate(launcher.complete(plan), catalog)
+    try:
+        chosen = plan.evolve(workload=workload.evolve(profile=launcher.profiles[0])) if is_open else plan
+        evaluation = evaluate(launcher.complete(chosen), catalog)
+    except ValidationError as error:
+        raise SpecError.from_validation(error) from error
     if evaluation.memory.unsupported or evaluation.memory.verdict == "does-not-fit":
         reason = next(iter(evaluation.memory.unsupported), "the plan does not fit")
-        raise SpecError("gpu", reason, "`gpu-planner fit` with --advise lists what makes it fit.")
+        raise SpecError("gpu", reason, FITTING_HINT)
     architecture, gpu = evaluation.architecture, evaluation.gpu
     assert architecture is not None
     assert gpu is not None

@@ -22,6 +22,8 @@ Scalar = str | int | float | bool | None
 SettingValue = Scalar | tuple[Scalar | dict[str, str], ...]
 """Value of a setting: one, or a list of them or of small sections."""
 
+FITTING_HINT: Final = "What would help is listed by `gpu-planner fit` with --advise, and below the memory of the plan."
+
 
 class RawWord(str):
     """A word of a command that the shell expands, such as `"$MASTER_ADDR"`; it is written without quoting."""

@@ -80,7 +80,7 @@ def find_blocked(evaluation: Evaluation) -> Blocked | None:
     if memory.verdict == "does-not-fit" and memory.capacity_bytes is not None:
         needed, usable = memory.total_bytes, memory.capacity_bytes
         cards, each = ("these cards", " on each") if evaluation.plan.count > 1 else ("this card", "")
-        sizes = f"{needed / GIB:.1f} GiB are needed{each} and {usable / GIB:.1f} GiB usable"
+        sizes = f"{needed / GIB:.1f} GiB are needed{each}, and {usable / GIB:.1f} GiB are usable"
         sentence = f"The plan does not fit on {cards}: {sizes}."
         return Blocked(code="does-not-fit", sentence=sentence, needed_bytes=needed, usable_bytes=usable)
     if time is not None and time.seconds is None:

@@ -180,8 +180,9 @@ def pipeline_defaults(workload: Training | Inference, architecture: Architecture
     if isinstance(workload, Training):
         raise SpecError("task", "training a diffusion pipeline cannot be estimated by a formula", _TRACED)
     if "diffusion" not in serving_support(workload.profile).networks:
+        title = SOFTWARE[workload.profile or DEFAULT].title
         raise SpecError(
-            "profile", f"{workload.profile} cannot run diffusion pipelines", f"Choose {DEFAULT}: the diffusers library."
+            "profile", f"no diffusion pipeline runs in {title}", f"Choose {DEFAULT}: the diffusers library."
         )
     _check_formats(workload, architecture)
     denoiser, decoder = find_networks(architecture.components)

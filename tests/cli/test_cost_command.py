@@ -37,7 +37,7 @@ def test_the_whole_answer(said, golden):
 def test_a_plan_that_does_not_fit_is_told_what_would_help_instead_of_a_decision(said):
     words = ("meta-llama/Llama-3.1-8B", "--task", "training", "--hours-per-day", "8")
     printed = " ".join(said(*words, "--gpu", "RTX 4090", "--explain", "--offers=3").split())
-    assert printed.startswith("No decision yet. The plan does not fit on this card: 123.2 GiB are needed and 23.5 GiB")
+    assert printed.startswith("No decision yet. The plan does not fit on this card: 123.2 GiB are needed, and 23.5 GiB")
     assert "What would help: " in printed
     assert "QLoRA" in printed
     assert "(gpu-planner fit --advise shows all)" in printed

@@ -1,12 +1,23 @@
 """Reports that the window writes."""
 
 import pytest
+from PySide6.QtCore import QSizeF
 from PySide6.QtWidgets import QFileDialog
 
+from planner.gui import report_pdf
 from planner.gui.report_pdf import pdf_bytes
 from planner.gui.widgets.dialogs import choose_report_file
 from planner.plan.files import embedded_plan_html, load_plan
-from planner.present.report.document import Drawing, Prose, Rectangle, Report, ReportAnswer, ReportSection
+from planner.present.report.document import (
+    Drawing,
+    Prose,
+    Rectangle,
+    Report,
+    ReportAnswer,
+    ReportColumn,
+    ReportSection,
+    ReportTable,
+)
 from planner.present.report.printed import printed_report
 
 _PATIENCE_MS = 60_000
@@ -77,3 +88,37 @@ def test_a_long_report_has_numbered_pages_of_the_same_bytes(qapp):
     first = pdf_bytes(printed_report(report))
     assert first.count(b"/Type /Page\n") == 3
     assert len(first) == len(pdf_bytes(printed_report(report)))
+
+
+def _tables(document):
+    return [frame for frame in document.rootFrame().childFrames() if hasattr(frame, "rows")]
+
+
+@pytest.mark.parametrize("before", range(0, 30, 3))
+def test_no_row_is_torn_no_heading_ends_a_page_and_nothing_is_lost(qapp, before):
+    table = ReportTable((ReportColumn("A"), ReportColumn("B")), (("row", "word " * 60), ("end", "word " * 40)) * 6)
+    figure = Drawing(400, 300, (Rectangle(0, 0, 400, 300, "weights"),), "A bar.")
+    sections = (
+        ReportSection("One", (*[Prose("A sentence.")] * before, table)),
+        ReportSection("Two", (table, figure)),
+        ReportSection("Three", (figure, Prose("The end."))),
+    )
+    height = 600.0
+    document = report_pdf._document(printed_report(Report("T", "Why?", (), sections, "Made.")), QSizeF(600, height))
+    layout, blocks = document.documentLayout(), []
+    block = document.begin()
+    while block.isValid():
+        blocks.append(block)
+        block = block.next()
+    found = [layout.blockBoundingRect(block) for block in blocks]
+    for table in _tables(document):
+        for row in range(table.rows()):
+            places = [
+                layout.blockBoundingRect(table.cellAt(row, column).firstCursorPosition().block()) for column in (0, 1)
+            ]
+            assert len({edge // height for one in places for edge in (one.top(), one.bottom() - 1)}) == 1, row
+    for block, place, below in zip(blocks, found, found[1:], strict=False):
+        if block.blockFormat().headingLevel():
+            assert place.top() // height in (below.top() // height, (below.bottom() - 1) // height), block.text()
+    document.markContentsDirty(0, document.characterCount())
+    assert [layout.blockBoundingRect(block) for block in blocks] == found

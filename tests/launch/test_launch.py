@@ -137,6 +137,7 @@ def test_a_program_that_is_not_written_is_refused_with_the_reason(name):
         (PLANS["served"].evolve(gpu=None), "vllm", "shell", "GPUs of one kind"),
         (training(micro_batch=64), "accelerate", "shell", "does not fit"),
         (serving("vllm", gpu="tesla-t4"), "vllm", "shell", "bf16"),
+        (serving(None, weights="Q4_K_M", gpu_layers=20), "vllm", "shell", "gpu_layers is a setting of llama.cpp"),
         (training(count=12, parallel={"zero": 3}, activation_checkpointing="full"), "trl", "shell", "whole nodes"),
         (training(count=16, parallel={"zero": 3}, activation_checkpointing="full"), "trl", "slurm", "nodes of TRL"),
         (

@@ -78,7 +78,7 @@ FLUX = CATALOG.model("black-forest-labs/FLUX.1-dev")
 def test_settings_that_pipelines_lack_are_refused():
     for workload, reason in (
         (Training(), "cannot be estimated by a formula"),
-        (Inference(profile="vllm"), "cannot run diffusion pipelines"),
+        (Inference(profile="vllm"), "no diffusion pipeline runs in vLLM"),
         (Inference(image_size=1001), "not multiples of 16"),
         (Inference(attention="eager"), "estimated for U-Nets only"),
         (Inference(weights="Q4_K_M"), "mix weight formats, which is not supported"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QSize, Slot
+from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QDialog, QFileDialog, QPlainTextEdit, QPushButton, QWidget
 
@@ -48,6 +48,7 @@ class LaunchDialog(QDialog):
         self.place.setAccessibleName("Place")
         self.place.setToolTip("Place in which the program runs")
         self.problem = make_label(role="bad", wrap=True, selectable=True)
+        self.problem.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.preview = QPlainTextEdit(readOnly=True)
         self.preview.setAccessibleName("Files")
         self.preview.setToolTip("Files that run the plan")

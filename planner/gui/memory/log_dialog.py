@@ -10,7 +10,6 @@ from PySide6.QtCore import QMimeData, QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QFontDatabase, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialog,
     QFileDialog,
     QPlainTextEdit,
@@ -22,6 +21,7 @@ from planner.errors import PlannerError, SpecError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
+from planner.gui.widgets.inputs.choice_field import ChoiceBox
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
@@ -124,10 +124,9 @@ class CheckCommands(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._views: tuple[CheckView, ...] = ()
-        self.choice = QComboBox()
+        self.choice = ChoiceBox(theme)
         self.choice.setAccessibleName("What to measure")
         self.choice.setToolTip("Measurement of the plan on the real GPU")
-        self.choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.command = QPlainTextEdit(readOnly=True)
         self.command.setAccessibleName("Command")
         self.command.setToolTip("Command that measures the plan")

@@ -90,7 +90,8 @@ class Controller(QObject):
         """Return `recording NAME for DURATION`, or an empty text if nothing is being recorded."""
         path = self._feed.recording_path
         duration = elapsed_text(monotonic() - self._recorded_since)
-        return "" if path is None else f"recording {path.name} for {duration}"
+        tracked = " and a tracker's run" if self._feed.is_tracked else ""
+        return "" if path is None else f"recording {path.name}{tracked} for {duration}"
 
     def more_menu(self) -> QMenu:
         """Return the toolbar's menu of less common actions."""

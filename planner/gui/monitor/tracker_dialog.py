@@ -6,7 +6,6 @@ from typing import Final
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QDialogButtonBox,
     QFileDialog,
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from planner.gui.theme import Theme
+from planner.gui.widgets.inputs.choice_field import ChoiceBox
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
 from planner.installation import extra_command
@@ -43,7 +43,7 @@ class TrackerDialog(QDialog):
         action = "Track {} while it is recorded" if live else "Export {} to an experiment tracker"
         self.setWindowTitle(action.format(name))
         self.setMinimumWidth(_WIDTH)
-        self.trackers = QComboBox()
+        self.trackers = ChoiceBox(theme)
         for tracker, title in TRACKER_TITLES.items():
             self.trackers.addItem(title, tracker)
         self.folder = QLineEdit(str(folder))
@@ -80,6 +80,7 @@ class TrackerDialog(QDialog):
         hint = f"\n\nIts package is not installed. Run: {extra_command(tracker)}" if is_missing else ""  # type: ignore[arg-type]
         self.about.setText(_ABOUT[tracker] + hint)
         self.export.setEnabled(not is_missing and bool(self.folder.text().strip()))
+        self.resize(self.width(), max(self.height(), self.heightForWidth(self.width())))
 
     @Slot()
     def _choose_folder(self) -> None:

@@ -82,7 +82,12 @@ def _write(facts: LaunchFacts) -> Job:
     chosen = [
         model_settings(facts, "--model"),
         Setting("--alias", facts.evaluation.plan.model.id, "name of the model in requests", ("model",)),
-        Setting("--ctx-size", context, f"context of all {slots} slots together", ("context_length",)),
+        Setting(
+            "--ctx-size",
+            context,
+            "context of the slot" if slots == 1 else f"context of all {slots} slots together",
+            ("context_length",),
+        ),
         *settings_from(LLAMA_SERVER_OPTIONS, workload.replaced(engine=engine.evolve(slots=slots))),
     ]
     cache = next(setting for setting in chosen if setting.key == "--cache-type-k")

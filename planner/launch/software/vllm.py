@@ -12,6 +12,7 @@ from planner.launch.paged_server import server_settings, speed_measurement, unex
 from planner.launch.settings import (
     ACCEPTANCE,
     COMMON_PREFIX,
+    FITTING_HINT,
     CommandReader,
     Job,
     Launcher,
@@ -140,7 +141,7 @@ def _memory_fraction(facts: LaunchFacts, engine: VllmSettings) -> float | None:
             "engine.memory_utilization",
             f"the plan needs {needed / GIB:.2f} GiB of each GPU in vLLM, but "
             + (f"its share is {own:g} of {total / GIB:.2f} GiB" if own else f"{free / GIB:.2f} GiB are free"),
-            "`gpu-planner fit` with --advise lists what makes it fit.",
+            FITTING_HINT,
         )
     return share
 

@@ -56,7 +56,7 @@ def _power_figure_details(steps: Iterable[PowerFigure], circuit: Circuit) -> tup
         for step in steps
         if step.value is not None
     )
-    return (Detail("Circuit", circuit.name), *figures)
+    return (Detail("Circuit", circuit.name, "assumed"), *figures)
 
 
 def _amount_text(step: PowerFigure) -> str:

@@ -212,7 +212,9 @@ def hypothetical_note(memory: MemoryResult) -> tuple[str, ...]:
     """Return a note that time and cost are hypothetical, if the plan cannot run on its card."""
     if not cannot_run(memory):
         return ()
-    return (f"The plan does not run on this card ({verdict_phrase(memory)}); time and cost are hypothetical.",)
+    verdict = verdict_phrase(memory)
+    reason = f"{verdict[:1].lower()}{verdict[1:]}"
+    return (f"The plan does not run on this card ({reason}); time and cost are hypothetical.",)
 
 
 def capacity_note(memory: MemoryResult) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from planner.cost.estimate import CostEstimate
 from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.present import format as fmt
 from planner.present.cost.amounts import SwingRow
+from planner.present.cost.summary import years_phrase
 from planner.present.memory.view import MemoryBarSegment, MemoryView
 from planner.present.report.document import Area, Drawing, DrawingLabel, Polyline, Rectangle, Shape
 from planner.present.trace.view import timeline_series
@@ -24,6 +25,8 @@ _ROW: Final = 24.0
 _SWINGS: Final = 10
 _POINTS: Final = 360
 _TIME_UNITS: Final = (("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0), ("seconds", 1.0))
+_FLIPS: Final = {True: "changes the decision", False: "does not change it"}
+"""What the color of a bar in the tornado chart means, by whether an end of its range changes the decision."""
 _SEGMENT_COLORS: Final = {
     "other_processes": "other_processes",
     "free": "free",
@@ -109,10 +112,10 @@ def cost_figure(estimate: CostEstimate, simulation: Simulation | None, buying: s
         at = frame.x(crossing.years)
         shapes += [
             Polyline(((at, frame.top), (at, frame.bottom)), "muted", 1, is_dashed=True),
-            DrawingLabel(at + 5, frame.top + 10, f"break-even, {fmt.significant(crossing.years)} years", is_small=True),
+            DrawingLabel(at + 5, frame.top + 10, f"break-even, {years_phrase(crossing.years)}", is_small=True),
         ]
     shapes += _legend(frame, (("series-1", "Renting"), ("series-2", buying)))
-    bands = "; bands: 80 % of the simulated cases" if band else ""
+    bands = f"; bands: 80 % of {fmt.integer(simulation.draws)} simulated cases" if simulation and band else ""
     return Drawing(
         _WIDTH, frame.bottom + 62, tuple(shapes), f"Cumulative cost in today's money, resale deducted{bands}."
     )
@@ -144,9 +147,10 @@ def swing_figure(rows: Sequence[SwingRow], buying: str) -> Drawing | None:
         DrawingLabel(x(low), bottom + 16, fmt.money(low), "middle", "muted", True),
         DrawingLabel(x(high), bottom + 16, fmt.money(high), "middle", "muted", True),
     ]
-    flips = " Inputs in the second color change the decision within their range." if any(r.flips for r in shown) else ""
-    caption = f"What {buying.lower()} saves over renting if one input is at either end of its range.{flips}"
-    return Drawing(_WIDTH, bottom + 24, tuple(shapes), caption)
+    kinds = {"series-2" if row.flips else "series-1": _FLIPS[row.flips] for row in shown}
+    shapes += _legend(_Frame(left, 0, _WIDTH, bottom - 8, 1, 1), tuple(kinds.items()), columns=2)
+    caption = f"What {buying.lower()} saves over renting if one input is at either end of its range."
+    return Drawing(_WIDTH, bottom + 54, tuple(shapes), caption)
 
 
 def timeline_figure(timeline: Timeline) -> Drawing | None:
@@ -242,11 +246,11 @@ def _ticks(most: float) -> Iterator[float]:
         yield index * step
 
 
-def _legend(frame: _Frame, entries: Sequence[tuple[str, str]]) -> Iterator[Shape]:
+def _legend(frame: _Frame, entries: Sequence[tuple[str, str]], columns: int = _LEGEND_COLUMNS) -> Iterator[Shape]:
     """Yield the color and the title of each curve, in rows below the plot."""
     for index, (color, title) in enumerate(entries):
-        row, column = divmod(index, _LEGEND_COLUMNS)
-        x = frame.left + column * (frame.right - frame.left) / _LEGEND_COLUMNS
+        row, column = divmod(index, columns)
+        x = frame.left + column * (frame.right - frame.left) / columns
         y = frame.bottom + 52 + row * _LEGEND_STEP
         yield Rectangle(x, y - _SWATCH + 1, _SWATCH, _SWATCH, color)
         yield DrawingLabel(x + _SWATCH + 6, y, title, is_small=True)

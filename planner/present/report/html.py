@@ -1,5 +1,6 @@
 """A report as one HTML file that needs no other, in light and dark and for printing, with its figures as SVG."""
 
+import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -29,6 +30,9 @@ from planner.present.report.document import (
 _FONT: Final = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 _TEXT_PIXELS: Final = 13
 _SMALL_PIXELS: Final = 11
+_SHORT_CELL: Final = 20
+"""Characters of a cell that stays on one line."""
+_LISTING_CHARACTERS: Final = 95
 _MARGIN: Final = 8
 """Room above the drawing for what rises over it."""
 
@@ -94,7 +98,7 @@ p, li { max-width: 46rem; }
 table { border-collapse: collapse; width: 100%; margin: .8rem 0; font-size: .92rem; }
 th { color: var(--muted); font-weight: 600; text-align: left; }
 th, td { padding: .3rem .7rem .3rem 0; border-bottom: 1px solid var(--border); vertical-align: top; }
-th.right, td.right { text-align: right; white-space: nowrap; }
+th.right, td.right { text-align: right; }
 tr.total td { font-weight: 600; border-bottom: none; }
 figure { margin: 1rem 0; }
 figure svg { max-width: 100%; height: auto; display: block; }
@@ -107,9 +111,11 @@ footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--bor
 @media (max-width: 50rem) { body { margin: 0; padding: 1.2rem; } }
 @page { margin: 18mm 16mm; }
 @media print {
-  html { background: none; }
-  body { margin: 0; padding: 0; max-width: none; font-size: 10pt; print-color-adjust: exact;
+  html { background: none; font-size: 9pt; }
+  body { margin: 0; padding: 0; max-width: none; font-size: 1rem; print-color-adjust: exact;
     -webkit-print-color-adjust: exact; }
+  .wide, pre { overflow: visible; } pre { white-space: pre-wrap; }
+  th, td { padding-right: .5rem; overflow-wrap: break-word; }
   h2 { break-after: avoid; } tr, figure, .answer { break-inside: avoid; }
 }
 """
@@ -181,10 +187,24 @@ def _block_html(block: Block) -> Iterator[str]:
         case CodeListing(text, name):
             if name:
                 yield f'<p class="name">{_text(name)}</p>'
-            yield f"<pre>{escape(text.rstrip())}</pre>"
+            yield f"<pre>{listing_html(text)}</pre>"
         case _:
             svg = figure_svg(block, lambda role: f"var(--{role})")
             yield f"<figure>{svg}<figcaption>{_text(block.caption)}</figcaption></figure>"
+
+
+def listing_html(text: str) -> str:
+    """Return a listing whose long comments stand above their lines, so that it fits a page and a copy of it runs."""
+    return escape("\n".join(map(_listing_line, text.rstrip().splitlines())))
+
+
+def _listing_line(line: str) -> str:
+    code, mark, comment = line.partition("  # ")
+    if len(line) <= _LISTING_CHARACTERS or not mark:
+        return line
+    start = f"{' ' * (len(code) - len(code.lstrip()))}# "
+    above = textwrap.fill(comment, _LISTING_CHARACTERS, initial_indent=start, subsequent_indent=start)
+    return f"{above}\n{code}"
 
 
 def table_html(table: ReportTable) -> str:
@@ -193,7 +213,8 @@ def table_html(table: ReportTable) -> str:
     heads = "".join(f"<th{side}>{_text(column.title)}</th>" for column, side in zip(table.columns, sides, strict=True))
     rows = []
     for index, row in enumerate(table.rows):
-        cells = "".join(f"<td{side}>{_text(cell)}</td>" for cell, side in zip(row, sides, strict=True))
+        texts = (cell.replace(" ", "\N{NO-BREAK SPACE}") if len(cell) <= _SHORT_CELL else cell for cell in row)
+        cells = "".join(f"<td{side}>{_text(text)}</td>" for text, side in zip(texts, sides, strict=True))
         is_total = table.last_is_total and index == len(table.rows) - 1
         kind = ' class="total"' if is_total else ""
         rows.append(f"<tr{kind}>{cells}</tr>")

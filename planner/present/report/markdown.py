@@ -24,7 +24,10 @@ _STARTS_BLOCK: Final = re.compile(r"^(\d*)([#+\-=.)])(?=\s)")
 def report_markdown(report: Report) -> str:
     """Return `report` as a Markdown document, with the plan at its end."""
     lines = [f"# {_escaped(report.title)}", "", f"**{_escaped(report.question)}**", ""]
-    lines += [f"- **{_escaped(answer.title)}** {_escaped(answer.text)}".rstrip() for answer in report.answers]
+    lines += [
+        f"- **{_escaped(answer.title)}** – {_escaped(answer.text.replace(chr(10), '. '))}".rstrip(" –")
+        for answer in report.answers
+    ]
     for part in report.sections:
         lines += ["", f"## {_escaped(part.title)}"]
         for block in part.blocks:

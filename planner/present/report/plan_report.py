@@ -35,7 +35,7 @@ from planner.present.cost.recommendation import (
     option_columns,
     option_rows,
 )
-from planner.present.cost.summary import carbon_sentence, chance_sentence, running_period
+from planner.present.cost.summary import carbon_sentence, running_period
 from planner.present.cost.time import TimeEstimateView, time_view
 from planner.present.memory.advice import advice_row, advice_title
 from planner.present.memory.verdict import hypothetical_note, needs_change
@@ -204,7 +204,7 @@ def _workload_section(parts: PlanReportParts) -> ReportSection:
     """Return the fields of the workload with their values, and which of them the plan states."""
     evaluation = parts.evaluation
     rows = tuple(_setting_rows(evaluation))
-    table = ReportTable((ReportColumn("Setting"), ReportColumn("Value"), ReportColumn("")), rows)
+    table = ReportTable(tuple(map(ReportColumn, ("Setting", "Value", "Origin"))), rows)
     return section(
         "Workload and assumptions",
         Prose(plan_phrase(evaluation, parts.catalog)),
@@ -242,15 +242,19 @@ def _options_section(parts: PlanReportParts) -> ReportSection:
     except PlannerError as error:
         return section("Other hardware for the same job", Prose(fmt.sentence(error.message)))
     assert found is not None  # only a search that is stopped finds nothing
+    plan = parts.evaluation.plan
     rows = sorted(option_rows(found, parts.catalog.hardware), key=lambda row: (not row.awards, not row.is_unbeaten))
-    columns = [column for column in option_columns(found.period) if column.key in _OPTION_KEYS]
-    table = table_of(columns, rows[:_OPTIONS])
+    own = next((row for row in rows if (row.option.gpu, row.option.count) == (plan.gpu, plan.count)), None)
+    shown = rows[:_OPTIONS] if own is None else [own, *(row for row in rows if row != own)][:_OPTIONS]
+    keys = (*_OPTION_KEYS, "changes") if any(row.option.changes for row in shown) else _OPTION_KEYS
+    table = table_of((column for column in option_columns(found.period) if column.key in keys), shown)
     heads = tuple(
         head._replace(title=f"Cost per {found.period}") if head.title == "Cost" else head for head in table.columns
     )
     return section(
         "Other hardware for the same job",
         Prose(no_option_sentence(found)),
+        Prose("" if own is None else "The cards of the plan come first."),
         table._replace(columns=heads),
         Prose(f"{fmt.plural(len(rows), 'option')} found. {excluded_sentence(found)}" if rows else ""),
     )
@@ -288,7 +292,7 @@ def _speed_section(parts: PlanReportParts) -> ReportSection:
 def _cost_section(parts: PlanReportParts) -> ReportSection:
     estimate, decision = parts.estimate, parts.decision
     if estimate is None:
-        return section("Cost", Prose(decision.summary if parts.evaluation.cards else ""))
+        return section("Cost", Prose(fmt.sentence(decision.summary) if parts.evaluation.cards else ""))
     result = estimate.result
     buying = "Buying" if result.answer is None else buying_title(result.answer)
     lines = result_lines(result, parts.card, parts.today)
@@ -338,10 +342,9 @@ def _money_table(title: str, rows: Iterable[MoneyRow]) -> ReportTable:
 
 
 def _sensitivity_blocks(parts: PlanReportParts, estimate: CostEstimate, buying: str) -> Iterator[Block | None]:
-    """Yield the tornado chart and the share of simulated cases in which each side is cheaper."""
+    """Yield the tornado chart."""
     if estimate.case is not None and parts.simulation is not None:
         yield swing_figure(swing_rows(tornado(estimate.case)), buying)
-        yield Prose(chance_sentence(parts.simulation))
 
 
 def _carbon_sentences(parts: PlanReportParts, estimate: CostEstimate) -> Iterator[str]:
@@ -423,13 +426,12 @@ def _risk_section(parts: PlanReportParts) -> ReportSection:
     """Return what would change the answers: conditions of the decision, warnings, and changes that save memory."""
     evaluation, estimate = parts.evaluation, parts.estimate
     chips = () if estimate is None else flip_chips(estimate.result)
-    warnings = warnings_about(evaluation, parts.catalog.software) if parts.memory.supported else ()
     rows = tuple((row.title, row.saves, row.then, row.price) for row in map(advice_row, parts.advice))
     heads = (advice_title(evaluation.memory), "Saves, GiB", "Then", "Drawbacks")
     return section(
         "Risks, and what would change the answer",
         Bullets(tuple(f"The decision changes if {chip.text}." for chip in chips)),
-        Bullets(tuple(warning.sentence for warning in warnings)),
+        Bullets(_warning_sentences(parts)),
         ReportTable(tuple(ReportColumn(head, "right" if head == heads[1] else "left") for head in heads), rows),
     )
 
@@ -467,8 +469,13 @@ def _sources_section(parts: PlanReportParts) -> ReportSection:
         ReportTable(
             tuple(ReportColumn(head) for head in ("Cost", "Formula", "Inputs", "Source")), _cost_sources(parts)
         ),
-        Bullets(parts.memory.notes),
+        Bullets(tuple(note for note in parts.memory.notes if note not in _warning_sentences(parts))),
     )
+
+
+def _warning_sentences(parts: PlanReportParts) -> tuple[str, ...]:
+    found = warnings_about(parts.evaluation, parts.catalog.software) if parts.memory.supported else ()
+    return tuple(warning.sentence for warning in found)
 
 
 def _cost_sources(parts: PlanReportParts) -> tuple[tuple[str, ...], ...]:

@@ -51,7 +51,7 @@ def report_on_trace(result: TraceResult, today: date, card: str | None = None, c
                     for row in view.differences
                 ),
             ),
-            Bullets(memory.notes),
+            Bullets(tuple(note for note in memory.notes if note not in view.run_notes)),
         ),
     )
     return Report(

@@ -1,8 +1,10 @@
 """Writing of a report to a file, in the format that the file's name asks for."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
@@ -23,7 +25,6 @@ _FORMATS: Final[dict[str, ReportFormat]] = {
     ".md": "md",
     ".markdown": "md",
 }
-_OTHER_FOLDER: Final = "Choose another folder."
 
 
 def report_format(path: Path) -> ReportFormat:
@@ -46,25 +47,29 @@ def write_report(report: Report, path: Path) -> ReportFormat:
         PlannerError: If a report cannot have the format of `path`, or the file cannot be written.
     """
     chosen = report_format(path)
-    if chosen == "pdf":
-        _write_pdf(report, path)
-        return chosen
+    writers: dict[ReportFormat, Callable[[Report], str | bytes]] = {"html": report_html, "md": report_markdown}
+    content = writers.get(chosen, _pdf)(report)
     try:
-        write_atomically(path, report_html(report) if chosen == "html" else report_markdown(report))
+        write_atomically(path, content)
     except OSError as error:
-        raise PlannerError(f"{path}: cannot be written ({error.strerror})", _OTHER_FOLDER) from error
+        raise PlannerError(f"{path}: cannot be written ({error.strerror})", "Choose another folder.") from error
     return chosen
 
 
-def _write_pdf(report: Report, path: Path) -> None:
-    """Write a PDF in a process of its own, since only Qt can, whose crash must not end this one."""
+def _pdf(report: Report) -> bytes:
+    """Return a PDF, made in a process of its own, since only Qt can, whose crash must not end this one."""
     if find_spec("PySide6") is None:
         raise MissingPackageError("a PDF needs the packages of the window", f"Run: {extra_command('app')}")
-    command = [sys.executable, "-m", "planner.gui.report_pdf", str(path)]
-    data = printed_report(report).model_dump_json().encode()
     # Qt stores fonts in the order of hashes, which are random otherwise, so that no two files would be equal.
     environment = {**os.environ, "QT_HASH_SEED": "0"}
-    made = subprocess.run(command, input=data, capture_output=True, check=False, env=environment)
+    made = subprocess.run(
+        [sys.executable, "-m", "planner.gui.report_pdf"],
+        input=json.dumps(printed_report(report)).encode(),
+        capture_output=True,
+        check=False,
+        env=environment,
+    )
     if made.returncode:
-        reason = made.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["the writer crashed"]
-        raise PlannerError(f"{path}: cannot be written ({reason[0]})", f"{_OTHER_FOLDER} HTML prints as well.")
+        reason = made.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it crashed"]
+        raise PlannerError(f"the PDF could not be made ({reason[0]})", "Write an HTML report, which prints as well.")
+    return made.stdout

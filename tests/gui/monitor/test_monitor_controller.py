@@ -362,6 +362,7 @@ def test_a_recording_is_exported_to_a_tracker(qtbot, make_tab, driver, workspace
         monkeypatch.setitem(sys.modules, package, None)
         monkeypatch.setattr("planner.gui.monitor.tracker_dialog.find_spec", lambda _name: None)
         dialog.trackers.setCurrentIndex(index)
+        assert dialog.height() >= dialog.heightForWidth(dialog.width())  # no line of the text is cut off
         assert f"[{package}]" in dialog.about.text()
         assert not dialog.export.isEnabled()
     dialog.trackers.setCurrentIndex(0)
@@ -394,6 +395,7 @@ def test_a_recording_in_progress_is_written_to_a_tracker_too(qtbot, make_tab, dr
     with qtbot.waitSignal(workspace.noticed, timeout=60_000, check_params_cb=lambda text, _: "also" in text) as told:
         dialog.export.click()
     assert told.args[0] == f"{recording.name} is also written to {tmp_path / 'runs'} until it ends."
+    assert f"recording {recording.name} and a tracker's run for" in tab.controller.recording_status
     begun = tab.feed.now
     tab.feed.add_mark(begun, "warm")
     workspace.apply("batch size", workload=workspace.plan.workload.evolve(batch=2))

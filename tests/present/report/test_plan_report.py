@@ -111,7 +111,7 @@ def test_a_plan_that_no_program_is_written_for_has_no_files(catalog):
 def test_costs_are_drawn_with_their_sensitivity(service):
     figures = [block for block in _section(service, "Cost").blocks if isinstance(block, Drawing)]
     assert len(figures) == 2
-    assert any("Monte Carlo" in text for text in _texts(_section(service, "Cost")))
+    assert "80 % of 2,000 simulated cases" in figures[0].caption
 
 
 def test_a_plan_that_does_not_fit_says_what_would_help_and_nothing_of_money(catalog):
@@ -124,6 +124,22 @@ def test_a_plan_that_does_not_fit_says_what_would_help_and_nothing_of_money(cata
         text for text in _texts(_section(report, "Cost")) if text.startswith("Does not fit")
     ]
     assert "Bill of materials" not in [part.title for part in report.sections]
+
+
+def test_other_hardware_begins_with_the_plans_own_cards_and_says_what_must_change(service, catalog):
+    fitting, too_large = (
+        _section(each, "Other hardware for the same job")
+        for each in (
+            service,
+            report_on_plan(TOO_LARGE.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-8B")), catalog, TODAY),
+        )
+    )
+    own, changed = (next(one for one in part.blocks if isinstance(one, ReportTable)) for part in (fitting, too_large))
+    assert own.rows[0][0].startswith("2 × L40S")
+    assert "Changes to the plan" not in [column.title for column in own.columns]
+    assert (changed.columns[-1].title, changed.rows[0][0]) == ("Changes to the plan", "1 × GeForce RTX 4090")
+    assert changed.rows[0][-1] != "none"
+    assert {"The cards of the plan come first."} & set(_texts(fitting)) & set(_texts(too_large))
 
 
 def test_a_plan_without_a_card_asks_how_much_memory_it_needs(catalog):

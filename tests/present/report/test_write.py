@@ -41,7 +41,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path, name):
 
 def test_a_crash_of_the_writer_ends_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setattr(write.sys, "executable", "/bin/false")
-    with pytest.raises(PlannerError, match="the writer crashed"):
+    with pytest.raises(PlannerError, match="it crashed"):
         write_report(SAMPLE, tmp_path / "a.pdf")
 
 

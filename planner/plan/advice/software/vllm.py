@@ -21,7 +21,7 @@ _AT_ONCE: Final = 256
 
 CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
-        name="fp8 KV cache",
+        name="FP8 KV cache",
         lever="cache",
         sentence="Quantize the KV cache to 8 bits.",
         source=_FP8_CACHE,
