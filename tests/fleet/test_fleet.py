@@ -98,6 +98,11 @@ def test_hosts_are_in_their_natural_order_and_instances_after_their_card():
     samples = [*dcgm_fleet(90)[-23:], *dcgm_fleet(9)]
     fleet = FleetWatch(Played(Poll(1.0, 15.0, samples))).poll()
     assert fleet.host_names == ("node1", "node2", "node12")
+    odd = [
+        (name, {**labels, "Hostname": f"node{'²' if labels['gpu'] == '0' else '9' * 5_000}"}, value)
+        for name, labels, value in dcgm_fleet(2)
+    ]
+    assert FleetWatch(Played(Poll(1.0, 15.0, odd))).poll().host_names == (f"node{'9' * 5_000}", "node²")
     ours = [(one.name, {**one.labels, "instance": "l4:9836"}, one.value) for one in parse_prometheus(scrapes.OURS)]
     cards = FleetWatch(Played(Poll(1.0, 15.0, ours))).poll().cards
     assert [card.device.mig_parent for card in cards] == [None, "cccc0000-1"]
