@@ -131,15 +131,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; errors are printed without a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _interruptions.clear()
-    _open_closed_streams()
-    _replace_unprintable_characters()
+    try:
+        _open_closed_streams()
+        _replace_unprintable_characters()
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(arguments: list[str]) -> int:
+    """Run one command and return the exit code; errors are printed, only an interruption is raised."""
     try:
         return _dispatch_and_flush(arguments)
     except PlannerError as error:
         code = ENVIRONMENT if error.environment else WRONG_INPUT
         return _print_error(error.message, error.hint, code, error.details if isinstance(error, TraceError) else "")
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         _discard_output()
         return BROKEN_PIPE

@@ -30,7 +30,7 @@ def command(monkeypatch):
 
 
 def _raising(error):
-    def run(_arguments):
+    def run(*_arguments, **_options):
         raise error
 
     return run
@@ -95,6 +95,13 @@ def test_a_closed_output_is_no_error(closed):
 
 def test_an_interruption_is_quiet(command, capsys):
     command(_raising(KeyboardInterrupt()))
+    assert cli.main(["fit"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_an_interruption_while_an_error_is_printed_is_quiet(command, capsys, monkeypatch):
+    command(_raising(PlannerError("no such thing")))
+    monkeypatch.setattr("builtins.print", _raising(KeyboardInterrupt()))
     assert cli.main(["fit"]) == 130
     assert capsys.readouterr().err == ""
 
