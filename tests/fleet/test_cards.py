@@ -169,6 +169,8 @@ def test_the_first_of_two_readings_counts_and_a_note_says_so():
     assert report.notes == ("1 cards are reported more than once; the first of each two readings counts.",)
     same = read_cards([*samples, *samples])
     assert same.notes == report.notes
+    limit = ("nvidia_smi_enforced_power_limit_watts", {"uuid": "00000001-0000-0000-0000-000000000000"}, 400.0)
+    assert read_cards([*samples, *samples, limit]).notes == report.notes
     shared = [(name, {**labels, "exported_pod": "b"}, value) for name, labels, value in samples]
     both = read_cards([*samples, *shared])
     assert both.notes == ()

@@ -219,6 +219,12 @@ def test_a_head_that_is_not_named_has_a_place_beside_the_model(profile, program,
     assert "Llama-3.1-8B-eagle3" in found[key]
 
 
+def test_a_draft_is_named_as_programs_know_it():
+    plan = serving("vllm", speculation={"model": "llama3.2:1b"})
+    found = {row.key: row.value for row in launch_settings(plan, CATALOG, "vllm").settings}
+    assert '"meta-llama/Llama-3.2-1B"' in found["--speculative-config"]
+
+
 def test_guesses_from_repeated_words_have_a_size_of_their_own_in_llama_server():
     plan = serving("llama.cpp", weights="Q4_K_M", speculation={"method": "ngram", "tokens": 8})
     found = {row.key: row.value for row in launch_settings(plan, CATALOG, "llama-server").settings}
