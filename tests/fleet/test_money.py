@@ -15,6 +15,7 @@ from planner.fleet.serving import read_servers
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Reading
 from planner.plan.catalog import load_catalog
+from planner.plan.prices import prices_by_card
 
 TODAY = datetime.date(2026, 11, 28)
 
@@ -55,7 +56,8 @@ def test_idle_cards_cost_their_rent_and_all_cards_their_power(prices):
     assert costs.kwh_per_day == pytest.approx(1.48 * 24)
     assert costs.electricity_usd_per_day == pytest.approx(1.48 * 24 * 0.2)
     assert costs.rent_usd_per_hour == pytest.approx(4 * rent)
-    assert costs.price_date == day
+    offers = prices_by_card(load_catalog(), TODAY)["h100-sxm5-80gb"].rented["on-demand"].current
+    assert costs.price_date == day == sorted(offer.day for offer in offers if offer.day)[0]
     assert prices.costs(fleet).electricity_usd_per_day is None
 
 

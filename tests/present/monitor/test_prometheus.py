@@ -20,6 +20,7 @@ def test_every_rule_names_what_is_exposed_and_says_what_to_do():
     (group,) = yaml.safe_load(alerting_rules())["groups"]
     names = [rule["alert"] for rule in group["rules"]]
     assert len(set(names)) == len(names)
+    assert {rule["alert"]: rule.get("for") for rule in group["rules"]}["GpuPlannerFault"] == "2m"
     assert {f"GpuPlanner{name}" for name in ("CardLost", "CardSilent", "XidOther", "Fault", "Stale")} <= {*names}
     for rule in group["rules"]:
         assert named_in(rule["expr"])
