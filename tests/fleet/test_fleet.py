@@ -86,6 +86,14 @@ def test_memory_stays_the_same_and_old_readings_go():
     assert len(watch.course(fleet.cards[0].key, "utilization_fraction")) == 64
 
 
+def test_what_is_gone_for_a_day_is_forgotten_with_its_diagnosis():
+    watch = FleetWatch(Played(Poll(1.0, 15.0, dcgm_fleet(2)), Poll(86_500.0, 15.0, dcgm_fleet(1))))
+    watch.poll()
+    assert len(watch.diagnose().verdicts) == 2
+    fleet = watch.poll()
+    assert (len(fleet.cards), len(fleet.verdicts)) == (1, 1)
+
+
 def test_a_poll_that_is_repeated_adds_nothing():
     poll = Poll(100.0, 15.0, dcgm_fleet(1))
     watch = FleetWatch(Played(poll, poll))

@@ -57,6 +57,15 @@ def test_counters_of_which_the_rate_counts_are_asked_for_as_rates():
     assert any("rate(DCGM_FI_DEV_POWER_VIOLATION{}[60s])" in query for query in fake.queries)
 
 
+def test_only_metrics_of_cards_tell_when_cards_were_read():
+    fake = FakePrometheus(dcgm_fleet(1))
+    fake.samples += [("vllm:num_requests_running", {"instance": str(place)}, 1.0) for place in range(9)]
+    with serving(fake) as url:
+        source_of(url).poll()
+    (asked,) = [query for query in fake.queries if "timestamp(" in query]
+    assert "vllm" not in asked
+
+
 def test_hosts_are_read_from_node_exporter():
     node = [
         ("node_memory_MemTotal_bytes", {"instance": "10.0.0.0:9100"}, 64.0),

@@ -215,8 +215,9 @@ def test_a_plan_beside_another_is_for_its_own_program_on_a_port_of_its_own():
 def test_a_head_that_is_not_named_has_a_place_beside_the_model(profile, program, key):
     weights = {"weights": "Q4_K_M"} if profile == "llama.cpp" else {}
     plan = serving(profile, gpu="h100-sxm5-80gb", speculation={"method": "eagle3"}, **weights)
-    found = {row.key: row.value for row in launch_settings(plan, CATALOG, program).settings}
-    assert "Llama-3.1-8B-eagle3" in found[key]
+    found = {row.key: row for row in launch_settings(plan, CATALOG, program).settings}
+    assert "Llama-3.1-8B-eagle3" in found[key].value
+    assert "speculation.model" not in found[key].fields
 
 
 def test_a_draft_is_named_as_programs_know_it():
