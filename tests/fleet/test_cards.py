@@ -166,6 +166,7 @@ def test_the_first_of_two_readings_counts_and_a_note_says_so():
     (card,) = report.cards.values()
     assert card.value("power_watts") == 70
     assert card.instances == ("10.0.0.0:9400", "other:9400")
+    assert (card.seen_seconds, read_cards(samples, at=5.0).cards[card.key].seen_seconds) == (0.0, 5.0)
     assert report.notes == ("1 cards are reported more than once; the first of each two readings counts.",)
     same = read_cards([*samples, *samples])
     assert same.notes == report.notes
