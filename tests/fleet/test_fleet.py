@@ -94,6 +94,13 @@ def test_what_is_gone_for_a_day_is_forgotten_with_its_diagnosis():
     assert (len(fleet.cards), len(fleet.verdicts)) == (1, 1)
 
 
+def test_a_card_that_misses_more_than_two_scrapes_is_silent():
+    seen = dcgm_fleet(2)
+    keys = ["00000001-0000-0000-0000-000000000000", "00000002-0000-0000-0000-000000000000"]
+    poll = Poll(100.0, 10.0, seen, seen=dict(zip(keys, (76.0, 74.0), strict=True)))
+    assert [card.is_silent for card in FleetWatch(Played(poll)).poll().cards] == [False, True]
+
+
 def test_a_poll_that_is_repeated_adds_nothing():
     poll = Poll(100.0, 15.0, dcgm_fleet(1))
     watch = FleetWatch(Played(poll, poll))
