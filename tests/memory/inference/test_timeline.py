@@ -50,3 +50,10 @@ def test_notes_say_what_another_engine_would_add():
     notes = estimate_memory(small_llama(), Inference(kv_cache="q8_0", context_length=9000)).notes
     assert any("quantized KV cache" in note for note in notes)
     assert any("9,000 tokens exceed the model's maximum context length of 4,096" in note for note in notes)
+
+
+@pytest.mark.parametrize(("answer", "grows"), [(255, False), (256, True)])
+def test_a_cache_that_grows_by_many_tokens_leaves_memory_behind(answer, grows):
+    asked = Inference(prompt_length=100, context_length=100 + answer)
+    notes = inference_timeline(llama(), with_defaults(asked, llama(), 1)).notes
+    assert any("slightly larger" in note for note in notes) is grows
