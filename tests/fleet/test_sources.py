@@ -64,6 +64,7 @@ def test_only_metrics_of_cards_tell_when_cards_were_read():
         source_of(url).poll()
     (asked,) = [query for query in fake.queries if "timestamp(" in query]
     assert "vllm" not in asked
+    assert "[" not in asked
 
 
 def test_hosts_are_read_from_node_exporter():
