@@ -54,3 +54,8 @@ def test_zero_3_shards_frozen_models_and_gathers_the_model_to_generate() -> None
     own = value_network(NETWORK).parameters * 2
     assert bytes_of(memory, "score", "other_models") == pytest.approx(2 * WEIGHTS * 2 / 4 + 3 * own / 4, rel=0.01)
     assert bytes_of(memory, "score", "communication") > gathered
+
+
+def test_completions_are_scored_in_batches_of_their_own_size() -> None:
+    one, four = (estimated(loss="full-logits", micro_batch=4, **grpo(score_batch=size)) for size in (1, 4))
+    assert bytes_of(one, "score", "logits") < bytes_of(four, "score", "logits") / 2

@@ -136,3 +136,7 @@ def test_the_benchmark_says_build_model_and_card():
     assert (reading.model, reading.devices) == ("Qwen2.5-7B-Instruct-Q4_K_M.gguf", ("NVIDIA GeForce RTX 4080",))
     nameless = read_log('[{"n_gen": 1, "avg_ts": 2.0, "build_number": 0}]')
     assert (nameless.version, nameless.model, nameless.devices) == (None, None, ())
+
+
+def test_slow_steps_are_figures_too():
+    assert [figure.value for figure in figures("train_steps_per_second = 0.050")] == [20.0]
