@@ -81,3 +81,9 @@ def test_fields_of_other_objectives_have_no_effect():
     shared = Alignment(method="grpo", reward="model", engine="same-cards")
     assert shared.unused == {"value", "engine_cards"}
     assert Alignment(method="ppo", engine="other-cards").unused == {"group", "reward_parameters", "engine_memory"}
+
+
+@pytest.mark.parametrize("profile", ["hf", "liger", "unsloth", "deepspeed"])
+def test_programs_that_align_are_known(profile):
+    asked = Training(profile=profile, gradient_accumulation=8, alignment={"method": "grpo"})
+    assert asked.alignment.generates
