@@ -181,7 +181,11 @@ def test_only_a_verdict_ends_in_one(arguments, code):
 
 def test_an_incomplete_installation_is_said_without_a_traceback(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "planner.cli.main", None)
-    assert entry.main(["fit"]) == 3
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        assert entry.main(["fit"]) == 3
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert "error: GPU Planner is not completely installed: " in capsys.readouterr().err
 
 

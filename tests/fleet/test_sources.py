@@ -174,11 +174,15 @@ def test_an_interruption_does_not_wait_for_a_silent_exporter():
         ended.append(True)
         return 200, {}, b""
 
-    with serving(answer) as url:
-        with pytest.raises(KeyboardInterrupt):
-            source_of(f"{url}/metrics").poll()
-        assert not ended
-        may_end.set()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with serving(answer) as url:
+            with pytest.raises(KeyboardInterrupt):
+                source_of(f"{url}/metrics").poll()
+            assert not ended
+            may_end.set()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_saved_scrapes_are_read_as_a_fleet(tmp_path):
