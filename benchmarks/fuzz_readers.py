@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from email.message import Message
 from functools import cache, partial
@@ -24,8 +24,12 @@ from fuzz_mutators import (
     mutate_text,
     mutate_zip,
 )
+from pydantic_core import to_json
 
+from planner.cli.fleet import _fleet_object, _print_fleet
+from planner.cli.fleet import make_parser as fleet_parser
 from planner.cli.main import BUG, main
+from planner.cli.monitor.page import page_lines
 from planner.cli.options import read_workload
 from planner.cost.refresh.gpu_price_feed import read_feed
 from planner.cost.refresh.gpuhunt import read_table, unpack_list
@@ -33,8 +37,12 @@ from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow, merge
 from planner.cost.refresh.store import PriceStore, offers_in_use, read_offers
 from planner.cost.renting.offer import Offer
 from planner.errors import PlannerError
-from planner.fleet.answers import read_answer, scrape_content
-from planner.fleet.cards import read_cards
+from planner.fleet.answers import Answer, read_answer
+from planner.fleet.connection import FleetConnection
+from planner.fleet.fleet import FleetWatch
+from planner.fleet.money import FleetPrices
+from planner.fleet.prometheus import Prometheus
+from planner.fleet.sources import PrometheusSource, open_source
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_hardware
 from planner.hardware.own_file import read_own
@@ -48,14 +56,20 @@ from planner.models.readers.config_json import read_config_file
 from planner.models.readers.gguf.model import read_gguf_model
 from planner.models.readers.model_file import read_model_file
 from planner.models.readers.sources import open_local
-from planner.monitor.readings.wire import BadLineError, read_line
+from planner.monitor.diagnosis.diagnose import diagnose_all
+from planner.monitor.history import History
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.report import state_report
+from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.wire import BadLineError, ClockAnswer, read_line
 from planner.monitor.recording.diagnosed import diagnosed_history, diagnosed_times
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import recording_from_bytes
+from planner.monitor.recording.records import check_times, validate_message
 from planner.monitor.recording.summary import summarize_recording
+from planner.monitor.supervisor.remote import RemoteClock
 from planner.network import HttpReply
 from planner.numbers import BYTES, COUNT, LENGTH, MONEY, parse_number
-from planner.parsing import parse_prometheus
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.files import load_plan
@@ -63,10 +77,10 @@ from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.files import load_corrections, open_log
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.files import is_recipe_file, load_recipe
+from planner.present.fleet.fleet_rows import fleet_rows, worst_first
 from planner.records import read_records
 from planner.serving.traffic_files import load_traffic
 from planner.serving_runs.read import read_serving_runs
-from planner.storage import UnreadableFileError
 from planner.trace.analysis.summary import facts_of
 from planner.trace.child.messages import read_messages
 from planner.trace.files import is_recording_file, load_recording
@@ -147,15 +161,6 @@ def _read_recorded_lines(path: Path) -> object:
     return summarize_recording(recording), diagnosed_times(diagnosed_history(recording))
 
 
-def _read_fleet_answer(path: Path) -> object:
-    return read_answer(HttpReply(200, path.read_bytes(), Message()), "prometheus")
-
-
-def _read_fleet_scrape(path: Path) -> object:
-    content = scrape_content(HttpReply(200, path.read_bytes(), Message()), "node1:9400")
-    return read_cards(parse_prometheus(content), at=1.0)
-
-
 def _read_recipe(path: Path) -> object:
     is_recipe_file(path)
     return load_recipe(path)
@@ -216,6 +221,59 @@ def _read_trace_messages(path: Path) -> object:
 
 def _read_sampler_lines(path: Path) -> object:
     return [read_line(line) for line in path.read_bytes().splitlines(keepends=True)]
+
+
+def _show_other_machine(path: Path) -> object:
+    """Read what a machine at the other end of SSH sends, and show it as `gpu-planner monitor` does."""
+    history, clock = History(600.0), RemoteClock(ClockAnswer(0.0, 0.0, 0.0), 0.0, 0.0)
+    for line in path.read_bytes().splitlines(keepends=True):
+        with contextlib.suppress(BadLineError):
+            message = read_line(line)
+            if isinstance(message, ClockAnswer):
+                check_times(message)
+                clock = RemoteClock(message, 1.0, 1_700_000_000.0)
+            elif isinstance(message, Inventory | Sample):
+                history.note(validate_message(clock.corrected(validate_message(message))))
+    return state_report(history.latest), page_lines(history, diagnose_all(history))
+
+
+def _read_scrape(path: Path) -> object:
+    return _show_fleet(FleetWatch(open_source([FleetConnection(url=str(path))], {})))
+
+
+class _Answers(Prometheus):
+    """Gives the answers of a list one after the other, and then the last one again and again."""
+
+    def __init__(self, contents: Sequence[bytes]) -> None:
+        self._contents = list(contents)
+
+    def _ask(self, endpoint: str, form: Mapping[str, object]) -> Answer:
+        content = self._contents.pop(0) if len(self._contents) > 1 else self._contents[0]
+        return read_answer(HttpReply(200, content, Message()), "a server")
+
+
+def _read_answers(path: Path) -> object:
+    """Read the answers of a Prometheus: the file is a JSON list of them, or one for all queries."""
+    content = path.read_bytes()
+    try:
+        answers = json.loads(content)
+        contents = [json.dumps(answer).encode() for answer in answers] if isinstance(answers, list) else []
+    except (ValueError, RecursionError):
+        contents = []
+    return _show_fleet(FleetWatch(PrometheusSource(_Answers(contents or [content]), "a server")))
+
+
+def _show_fleet(watch: FleetWatch) -> object:
+    """Diagnose a fleet, poll it again, and show it as `gpu-planner fleet` does."""
+    watch.poll()
+    watch.fill_past()
+    watch.diagnose()
+    watch.poll()
+    fleet, prices = watch.diagnose(), FleetPrices(_catalog(), date(2026, 11, 24))
+    rows = worst_first(fleet_rows(fleet))
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        _print_fleet(fleet, rows, prices, fleet_parser().parse_args(["a"]))
+    return to_json(_fleet_object(fleet, rows, prices, 0.3))
 
 
 def _read_settings(path: Path) -> object:
@@ -322,13 +380,14 @@ READERS: dict[str, Reader] = {
     "memory-log, compared": Reader(_compare_memory_log, mutate_text, "run.log", slow=True),
     "serving-metrics": Reader(read_serving_runs, mutate_text, "a.metrics"),
     "serving-results": Reader(read_serving_runs, mutate_json_lines, "result.json"),
-    "fleet-answer": Reader(_read_fleet_answer, mutate_json, "answer.json"),
-    "fleet-scrape": Reader(_read_fleet_scrape, mutate_text, "node.prom", refuses=(UnreadableFileError,)),
     "corrections": Reader(load_corrections, mutate_json, "corrections.json"),
     "trace": Reader(_read_trace, mutate_gzip(mutate_json), "trace.json"),
     "trace, summarized": Reader(_trace_facts, mutate_gzip(mutate_json), "trace.json", slow=True),
     "trace-messages": Reader(_read_trace_messages, mutate_json_lines, "lines"),
     "sampler-lines": Reader(_read_sampler_lines, mutate_json_lines, "lines", refuses=(BadLineError,)),
+    "sampler-lines, shown": Reader(_show_other_machine, mutate_json_lines, "lines", slow=True),
+    "fleet-scrape": Reader(_read_scrape, mutate_text, "a.prom", slow=True),
+    "fleet-answers": Reader(_read_answers, mutate_json, "answers.json", slow=True),
     "traffic-table": Reader(load_traffic, mutate_text, "requests.csv"),
     "traffic-lines": Reader(load_traffic, mutate_json_lines, "requests.jsonl"),
     "settings": Reader(_read_settings, mutate_json, "settings.json"),

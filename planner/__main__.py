@@ -12,12 +12,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
+        from planner.cli.main import interrupt
         from planner.cli.main import main as run
     except ImportError as error:
         sys.stderr.write(f"error: GPU Planner is not completely installed: {error}\nhint: Install it again.\n")
         return 3
     if handler is signal.default_int_handler:
-        signal.signal(signal.SIGINT, handler)
+        signal.signal(signal.SIGINT, interrupt)
     return run(argv)
 
 

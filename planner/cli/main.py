@@ -118,18 +118,34 @@ _ASCII_REPLACEMENTS: Final = str.maketrans(
 """ASCII replacements for characters that a terminal's encoding lacks."""
 
 
+_interruptions: Final[list[int]] = []
+
+
+def interrupt(number: int, _frame: object) -> None:
+    """Raise KeyboardInterrupt, and note it, since a library may turn it into an error of its own, as pydantic does."""
+    _interruptions.append(number)
+    raise KeyboardInterrupt
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; errors are printed without a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _open_closed_streams()
-    _replace_unprintable_characters()
+    _interruptions.clear()
+    try:
+        _open_closed_streams()
+        _replace_unprintable_characters()
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(arguments: list[str]) -> int:
+    """Run one command and return the exit code; errors are printed, only an interruption is raised."""
     try:
         return _dispatch_and_flush(arguments)
     except PlannerError as error:
         code = ENVIRONMENT if error.environment else WRONG_INPUT
         return _print_error(error.message, error.hint, code, error.details if isinstance(error, TraceError) else "")
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         _discard_output()
         return BROKEN_PIPE
@@ -138,6 +154,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _print_error("there is not enough memory", "End other programs, or ask for less.", ENVIRONMENT)
     except Exception:
+        if _interruptions:
+            return INTERRUPTED
         import logging
 
         with _logging_to_file() as log:

@@ -16,8 +16,11 @@ from planner.storage import UnreadableFileError
 _RESULT: Final = re.compile(r'"result"\s*:\s*\[')
 _TITLE: Final = re.compile(r"<title[^>]*>\s*([^<]{1,120})", re.IGNORECASE)
 _SHOWN: Final = 160
+_CHECK_ADDRESS: Final = "Check the address; it must be that of a Prometheus."
 _DECODER: Final = json.JSONDecoder()
 _BETWEEN: Final = " \t\r\n,"
+_LATEST_SECONDS: Final = 1e11
+"""A time that no clock shows: the year 5138. Beyond the year 9999 there are no dates."""
 _STATUSES: Final[Mapping[int, tuple[str, str]]] = {
     401: ("wants a sign-in (401)", "Choose how to sign in; a password or token may be wrong or have expired."),
     403: ("refuses access (403)", "This user or token may not read metrics; ask for access, or set the tenant."),
@@ -111,13 +114,28 @@ class _SeriesReader:
                 return
             try:
                 one, self.index = _DECODER.raw_decode(text, self.index)
-                values = one["values"] if "values" in one else (one["value"],)
-                yield AnswerSeries({**one["metric"]}, tuple([(float(at), float(value)) for at, value in values]))
-            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+                points = one["values"] if "values" in one else (one["value"],)
+                values = tuple([(_time(at), float(value)) for at, value in points])
+                series = AnswerSeries(_labels(one["metric"]), values)
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
                 what = "ends" if self.index >= len(text) or isinstance(error, json.JSONDecodeError) else "has a fault"
                 message = f"the answer of {self._host} {what} in series {count + 1:,}"
                 raise NetworkError(message, "Try again; a proxy between may cut long answers.") from error
+            if points:
+                yield series
             count += 1
+
+
+def _labels(labels: dict[str, Any]) -> dict[str, str]:
+    if not {*map(type, labels.values())} <= {str}:
+        raise TypeError("a label is not text")
+    return labels
+
+
+def _time(seconds: float) -> float:
+    if not 0 <= seconds < _LATEST_SECONDS:  # nor NaN
+        raise ValueError("a time is not a time")
+    return seconds
 
 
 def _envelope(text: str, reply: HttpReply, host: str) -> dict[str, Any]:
@@ -144,7 +162,7 @@ def _not_json(text: str, reply: HttpReply, host: str) -> NetworkError:
     first = text.strip().partition("\n")[0][:_SHOWN]
     return NetworkError(
         f"{host} answered with status {reply.status} and no JSON: {first or 'nothing'}",
-        "Check the address; it must be that of a Prometheus.",
+        _CHECK_ADDRESS,
     )
 
 

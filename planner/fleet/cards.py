@@ -28,6 +28,7 @@ LabelledValue = tuple[str, Mapping[str, str], float]
 _READINGS: Final = frozenset(metric.name for metric in DEVICE_METRICS)
 _MEMORY_PARTS: Final = ("memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes")
 _NO_UUID: Final = re.compile(r"[0-]*")
+_NUMBER: Final = re.compile(r"\d{1,9}")
 _PREFIX: Final = re.compile(r"[a-z][a-z0-9]*_")
 _MOST_KNOWN: Final = 4_096
 _EXPORTERS_OWN_POD: Final = "exporter"
@@ -201,7 +202,7 @@ def _work_of(labels: Mapping[str, str]) -> Work:
 
 def _note_xid(card: _Gathered, labels: Mapping[str, str], value: float) -> None:
     number = labels.get("xid", str(int(value)) if math.isfinite(value) else "")
-    if value and number.isdigit() and int(number):
+    if value and _NUMBER.fullmatch(number) and int(number):
         card.xid = int(number)
 
 
@@ -333,14 +334,14 @@ def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) ->
     if mig is not None:
         parent, part = key.rpartition("/")[0], mig[1]
         name = f"{name} MIG {mig[2]}" if mig[2] != mig[1] else f"{name} MIG instance {part}"
-    digits = re.findall(r"\d+", part or number)
+    digits = _NUMBER.findall(part or number)
     return Device(
         key,
         name,
         int(digits[-1]) if digits else 0,
         label(exporter.bus),
         parent,
-        (int(part), 0) if part.isdigit() else None,
+        (int(part), 0) if _NUMBER.fullmatch(part) else None,
         facts=facts,
     )
 

@@ -42,12 +42,32 @@ class FleetConnection(Spec):
     `secret` says where the password or token is: `env:NAME`, `file:PATH` or `keyring`.
     """
 
-    url: str = Field(min_length=1)
+    url: str
     sign_in: SignIn = "none"
     user: str = ""
     secret: str = f"env:{SECRET_VARIABLE}"
     tenant: str = Field(default="", description="the X-Scope-OrgID of Mimir, Cortex or Loki")
     ca_file: Path | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            is_server = parts.hostname and parts.port != 0 and not re.search(r"\s", url)
+            is_place = is_server if parts.scheme in _SCHEMES else url
+        except ValueError:  # of a port or of brackets
+            is_place = False
+        if not is_place:
+            raise HintedError("must be the address of a server or a file", "Write it as http://HOST:PORT.")
+        return url
+
+    @field_validator("tenant")
+    @classmethod
+    def _check_tenant(cls, tenant: str) -> str:
+        if not (tenant.isascii() and tenant.isprintable()):
+            raise HintedError("must be of printable ASCII characters", "Copy the tenant's ID from the server.")
+        return tenant
 
     @field_validator("secret")
     @classmethod

@@ -28,6 +28,8 @@ _WINDOW_SCRAPES: Final = 8
 _SILENT_SCRAPES: Final = 2.5
 _FORGOTTEN_SECONDS: Final = 86_400.0
 _DAY_EVERY_SECONDS: Final = 600.0
+_MOST_DIGITS: Final = 100
+"""Digits of a number in a host's name; Python reads no longer ones than 4,300."""
 _HOST: Final = "host"
 _FOLLOWED: Final = frozenset(
     (
@@ -182,7 +184,7 @@ class FleetWatch:
         rounds: dict[float, list[tuple[str, Mapping[str, str], float]]] = {}
         for series in answer.series:
             for at, value in series.values:
-                rounds.setdefault(at, []).append((series.labels["__name__"], series.labels, value))
+                rounds.setdefault(at, []).append((series.labels.get("__name__", ""), series.labels, value))
         rings, self._rings = self._rings, {}
         for at in sorted(rounds):
             for key, card in read_cards(rounds[at]).cards.items():
@@ -317,4 +319,4 @@ def _natural(text: str) -> tuple[tuple[int, str], ...]:
             parts[-1] += character
         else:
             parts.append(character)
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+    return tuple((int(part), "") if part.isdecimal() and len(part) < _MOST_DIGITS else (-1, part) for part in parts)

@@ -143,7 +143,7 @@ class PrometheusSource:
             found.scrape_seconds,
             _labelled(values.series),
             _labelled(rates.series),
-            _last_seen(_labelled(seen.series)),
+            _last_seen(_labelled(seen.series), at),
             self._hosts(window) if found.has_hosts else {},
             is_whole,
             _metric_samples(gauges.series),
@@ -205,7 +205,8 @@ class ScrapeSource:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.title = ", ".join(connection.address for connection in connections)
-        self._readers = [_reader(connection, environment, stop) for connection in connections]
+        self._is_over = False
+        self._readers = [_reader(each, environment, lambda: self._is_over or stop()) for each in connections]
         self._clock = clock
         self._before: dict[tuple[str, str], tuple[float, float]] = {}
         self._at: float | None = None
@@ -218,7 +219,11 @@ class ScrapeSource:
         """
         at = self._clock()
         with ThreadPoolExecutor(_SCRAPERS, thread_name_prefix="scrape") as pool:
-            scrapes = list(pool.map(_attempt, self._readers))
+            try:
+                scrapes = list(pool.map(_attempt, self._readers))
+            except KeyboardInterrupt:
+                self._is_over = True  # or leaving would wait for what does not answer
+                raise
         failures = [scrape for scrape in scrapes if isinstance(scrape, PlannerError)]
         samples = [sample for scrape in scrapes if not isinstance(scrape, PlannerError) for sample in scrape]
         if failures and len(failures) == len(scrapes):
@@ -297,9 +302,7 @@ def _attempt(read: Callable[[], list[LabelledValue]]) -> list[LabelledValue] | P
 
 def _labelled(series: Iterable[AnswerSeries]) -> list[LabelledValue]:
     return [
-        (one.labels.get("__name__") or one.labels.get(NAME_LABEL, ""), one.labels, one.values[-1][1])
-        for one in series
-        if one.values
+        (one.labels.get("__name__") or one.labels.get(NAME_LABEL, ""), one.labels, one.values[-1][1]) for one in series
     ]
 
 
@@ -330,12 +333,13 @@ def _is_alive(name: str, exporter: Exporter) -> bool:
     return any(row.exporter is exporter and row.metric.name in exporter.alive for row in rows_of(name))
 
 
-def _last_seen(samples: Iterable[LabelledValue]) -> dict[str, float]:
+def _last_seen(samples: Iterable[LabelledValue], now: float) -> dict[str, float]:
+    """Return when each card was last read, by its key: no later than `now`, and of what is no number long ago."""
     seen: dict[str, float] = {}
     for name, labels, at in samples:
         for row in rows_of(name):
             key = card_key(row.exporter, labels)
-            seen[key] = max(at, seen.get(key, 0.0))
+            seen[key] = min(max(seen.get(key, 0.0), at), now)
     return seen
 
 

@@ -24,12 +24,14 @@ from planner.launch.settings import (
 from planner.launch.software import LAUNCHERS, REFUSED
 from planner.launch.text import command_line, config_text, job_words
 from planner.memory.software import serving_memory
+from planner.models.catalog import resolve_model
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
 from planner.storage import write_atomically
 from planner.workload.fields import fields_of
 from planner.workload.rules import field_reader
+from planner.workload.speculation import Speculation
 from planner.workload.workload import Inference, Training
 
 _CARDS_PER_NODE: Final = 8
@@ -156,13 +158,23 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
     filled = evaluation.workload
     if isinstance(filled, Inference):
         program = serving_memory(filled.profile, architecture)
-        filled = filled.replaced(engine=program.settings_in_use(architecture, filled, gpu))
+        filled = filled.replaced(
+            engine=program.settings_in_use(architecture, filled, gpu), speculation=_named_draft(filled, catalog)
+        )
     per_node = min(plan.count, plan.timing.cards_per_node or _CARDS_PER_NODE)
     nodes, rest = divmod(plan.count, per_node)
     if rest:
         raise SpecError("count", f"{plan.count} GPUs are not whole nodes of {per_node}", "Change the number of GPUs.")
     offer = None if plan.cost.rent.offer is None else catalog.cost.offer(plan.cost.rent.offer)
     return LaunchFacts(evaluation, filled, architecture, gpu, nodes, per_node, offer)
+
+
+def _named_draft(workload: Inference, catalog: Catalog) -> Speculation:
+    """Return how `workload` drafts, with the id of the model that drafts, since programs know no alias."""
+    own = workload.speculation
+    if own.method != "model" or own.model is None:
+        return own
+    return own.replaced(model=resolve_model(catalog.models, own.model))
 
 
 def _with_unexpressed(file: LaunchFile, rows: tuple[UnexpressedField, ...]) -> LaunchFile:

@@ -29,7 +29,7 @@ _VLLM_LATENCIES: Final = (
     _Latency("inter_token", "itl"),
     _Latency("end_to_end", "e2el"),
 )
-_SGLANG_LATENCIES: Final = (*_VLLM_LATENCIES[:3], _Latency("end_to_end", "e2e_latency"))
+_SGLANG_LATENCIES: Final = (*_VLLM_LATENCIES, _Latency("end_to_end", "e2e_latency"))
 _GUIDELLM: Final[Mapping[str, tuple[str, float]]] = {
     "first_token": ("time_to_first_token_ms", _MILLI),
     "inter_token": ("inter_token_latency_ms", _MILLI),

@@ -70,6 +70,12 @@ def test_scrapes_are_read_without_a_prometheus(tmp_path, capsys):
     assert "last Xid 79" in out
 
 
+def test_a_narrow_table_cuts_no_name_of_a_host(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    (tmp_path / "a.prom").write_text(scrapes.DCGM.replace("dgx-2", "ip-10-0-112-217"))
+    assert "ip-10-0-112-217" in run(capsys, str(tmp_path / "a.prom"))[1]
+
+
 def test_what_fails_is_an_error_with_a_hint(capsys, tmp_path, monkeypatch):
     with serving(lambda *_: (401, {}, b"")) as url:
         code, _, err = run(capsys, url)

@@ -33,7 +33,7 @@ def command(monkeypatch):
 
 
 def _raising(error):
-    def run(_arguments):
+    def run(*_arguments, **_options):
         raise error
 
     return run
@@ -74,6 +74,8 @@ def test_an_interruption_is_quiet_while_modules_are_imported(command, monkeypatc
     handlers = []
 
     class Imported(types.ModuleType):
+        interrupt = staticmethod(cli.interrupt)
+
         @property
         def main(self):
             handlers.append(signal.getsignal(signal.SIGINT))
@@ -81,8 +83,11 @@ def test_an_interruption_is_quiet_while_modules_are_imported(command, monkeypatc
 
     monkeypatch.setitem(sys.modules, "planner.cli.main", Imported("planner.cli.main"))
     command(lambda _arguments: handlers.append(signal.getsignal(signal.SIGINT)) or 0)
-    assert entry.main(["fit"]) == 0
-    assert handlers == [signal.SIG_DFL, signal.default_int_handler]
+    try:
+        assert entry.main(["fit"]) == 0
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert handlers == [signal.SIG_DFL, cli.interrupt]
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
@@ -93,6 +98,24 @@ def test_a_closed_output_is_no_error(closed):
 
 def test_an_interruption_is_quiet(command, capsys):
     command(_raising(KeyboardInterrupt()))
+    assert cli.main(["fit"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_an_interruption_while_an_error_is_printed_is_quiet(command, capsys, monkeypatch):
+    command(_raising(PlannerError("no such thing")))
+    monkeypatch.setattr("builtins.print", _raising(KeyboardInterrupt()))
+    assert cli.main(["fit"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_an_interruption_that_a_library_turns_into_an_error_is_quiet_too(command, capsys):
+    def run(_arguments):
+        with pytest.raises(KeyboardInterrupt):
+            cli.interrupt(signal.SIGINT, None)
+        raise ZeroDivisionError("by nothing")
+
+    command(run)
     assert cli.main(["fit"]) == 130
     assert capsys.readouterr().err == ""
 
@@ -161,7 +184,11 @@ def test_only_a_verdict_ends_in_one(arguments, code):
 
 def test_an_incomplete_installation_is_said_without_a_traceback(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "planner.cli.main", None)
-    assert entry.main(["fit"]) == 3
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        assert entry.main(["fit"]) == 3
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert "error: GPU Planner is not completely installed: " in capsys.readouterr().err
 
 

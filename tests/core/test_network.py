@@ -4,7 +4,8 @@ from urllib.error import URLError
 
 import pytest
 
-from planner.network import answer_within, connection_failure
+from planner.errors import NetworkError
+from planner.network import ANSWER_SECONDS, HttpClient, answer_within, connection_failure
 
 
 def chained(error: BaseException, cause: BaseException) -> BaseException:
@@ -40,3 +41,13 @@ def test_what_never_answers_is_given_up():
 )
 def test_a_failure_is_told_in_plain_words(error, words):
     assert words in connection_failure(error)
+
+
+def test_two_hosts_that_never_answer_take_less_than_ten_seconds():
+    assert 2 * ANSWER_SECONDS < 10
+
+
+def test_an_address_without_a_host_is_named_by_its_beginning():
+    with pytest.raises(NetworkError) as caught:
+        HttpClient({}, None, 1, 1.0, 1.0).send("x" * 150)
+    assert caught.value.message.startswith(f"{'x' * 100} cannot be reached")

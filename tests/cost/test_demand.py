@@ -172,3 +172,9 @@ def test_waits_of_erlangs_formula():
 
 def test_a_queue_that_only_grows_has_no_mean_wait():
     assert wait_seconds(1.0, 1.0, 4) is None
+
+
+@pytest.mark.parametrize("field", ["tokens_per_second", "samples_per_second", "steps_per_second"])
+def test_no_speed_is_endless(field: str) -> None:
+    with pytest.raises(SpecError, match=field):
+        Throughput(**{field: float("inf")})

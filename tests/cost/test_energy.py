@@ -58,3 +58,8 @@ def test_the_newest_source_of_each_kind_counts() -> None:
     assert america.industrial is not None
     assert (america.household.value, america.household.date) == (0.1872, "2026-04-26")
     assert (america.industrial.value, america.industrial.date) == (0.0826, "2025-12-31")
+
+
+def test_a_short_name_of_a_source_is_one() -> None:
+    record = next(one for one in COST.energy if one.carbon_source)
+    assert record.evolve(carbon_source="IEA").carbon_source == "IEA"

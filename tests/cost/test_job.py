@@ -29,3 +29,12 @@ def test_an_hour_is_at_most_wholly_busy() -> None:
     assert Service(requests_per_day=1, busy_fraction=1).busy_fraction == 1
     with pytest.raises(SpecError, match="busy_fraction"):
         Service(requests_per_day=1, busy_fraction=1.5)
+
+
+def test_requests_may_be_as_short_and_targets_as_strict_as_one_likes() -> None:
+    small = {"prompt_tokens": 0.0, "output_tokens": 0.5, "ttft_seconds": 0.5, "tpot_seconds": 0.5, "e2e_seconds": 0.5}
+    service = Service(requests_per_day=0.5, burstiness=0.5, **small)
+    assert service.evolve(**small) == service
+    for field in ("output_tokens", "ttft_seconds", "tpot_seconds", "e2e_seconds", "burstiness"):
+        with pytest.raises(SpecError, match=field):
+            Service(requests_per_day=1, **{field: 0})

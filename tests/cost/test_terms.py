@@ -16,6 +16,8 @@ from planner.errors import SpecError
         ("buy.card_price_usd", {"buy": {"card_price_usd": -100}}),
         ("buy.card_price_usd", {"buy": {"card_price_usd": 1e12}}),
         ("buy.pue", {"buy": {"pue": 0.5}}),
+        ("buy.server_power_factor", {"buy": {"server_power_factor": 10.5}}),
+        ("rent.mean_hours_between_interruptions", {"rent": {"mean_hours_between_interruptions": 1.5e6}}),
         ("buy", {"buy": {"colocation_usd_per_kw_month": 150}}),
         ("rent.storage_usd_per_gb_month", {"rent": {"storage_usd_per_gb_month": -1}}),
         ("rent.price_drift_per_year", {"rent": {"price_drift_per_year": -1}}),

@@ -64,6 +64,21 @@ CASES = {
         "has a fault in series 1",
         "",
     ),
+    **{
+        f"a series {name}": (
+            page(200, b'{"data":{"result":[{"metric":{"a":"b"},"value":[1,"2"]},%b]}}' % one),
+            "has a fault in series 2",
+            "cut",
+        )
+        for name, one in {
+            "without text": b'{"metric":{"a":[]},"value":[1,"2"]}',
+            "without labels": b'{"metric":["a"],"value":[1,"2"]}',
+            "at no time": b'{"metric":{},"value":["1","2"]}',
+            "beyond the calendar": b'{"metric":{},"values":[[1,"2"],[1e11,"2"]]}',
+            "before the calendar": b'{"metric":{},"values":[[-1,"2"]]}',
+            "at NaN": b'{"metric":{},"values":[[NaN,"2"]]}',
+        }.items()
+    },
     "too many points": (
         page(400, ERROR | {"error": "exceeded maximum resolution of 11,000 points per timeseries."}),
         "refuses the query .400.: exceeded maximum resolution",

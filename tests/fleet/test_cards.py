@@ -138,7 +138,15 @@ def test_mig_instances_are_cards_of_their_own_whose_use_is_that_of_their_engine(
 def test_xids_are_told_and_zero_is_none():
     assert cards_of(scrapes.DCGM)[0].xid == 79
     assert cards_of(scrapes.OURS)[0].xid == 48
+    for number in ("0", "²", "9" * 5_000):
+        assert cards_of(scrapes.OURS.replace('xid="48"', f'xid="{number}"'))[0].xid is None
     assert cards_of(scrapes.DCGM.replace("} 79", "} 0"))[0].xid is None
+
+
+def test_numbers_of_cards_that_are_none_are_not_calculated_with():
+    (card,) = cards_of(MIG.replace('GPU_I_ID="7"', 'GPU_I_ID="²"'))
+    assert (card.device.index, card.device.mig_instance) == (0, None)
+    assert cards_of(scrapes.DCGM.replace('gpu="3"', f'gpu="{"9" * 5_000}"'))[0].device.index == 99_999
 
 
 def test_values_that_are_not_numbers_are_missing_and_said():
@@ -158,9 +166,12 @@ def test_the_first_of_two_readings_counts_and_a_note_says_so():
     (card,) = report.cards.values()
     assert card.value("power_watts") == 70
     assert card.instances == ("10.0.0.0:9400", "other:9400")
+    assert (card.seen_seconds, read_cards(samples, at=5.0).cards[card.key].seen_seconds) == (0.0, 5.0)
     assert report.notes == ("1 cards are reported more than once; the first of each two readings counts.",)
     same = read_cards([*samples, *samples])
     assert same.notes == report.notes
+    limit = ("nvidia_smi_enforced_power_limit_watts", {"uuid": "00000001-0000-0000-0000-000000000000"}, 400.0)
+    assert read_cards([*samples, *samples, limit]).notes == report.notes
     shared = [(name, {**labels, "exported_pod": "b"}, value) for name, labels, value in samples]
     both = read_cards([*samples, *shared])
     assert both.notes == ()

@@ -63,3 +63,21 @@ def test_addresses_are_told_apart_and_must_not_hold_a_password():
         FleetConnection(url="https://example.org/?a=b").client({})
     with pytest.raises(PlannerError):
         FleetConnection(url=URL, secret="literal")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "http://", "http://[", "https://h:65536", "http://h:0", "http://a b", "http://h:x"]
+)
+def test_an_address_that_leads_nowhere_is_refused(url):
+    with pytest.raises(SpecError, match="url: must be the address of a server or a file") as caught:
+        FleetConnection(url=url)
+    assert "http://HOST:PORT" in caught.value.hint
+
+
+def test_addresses_and_paths_are_taken_as_they_are():
+    for url in ("http://[::1]:9090/prefix", "https://h", "a scrape.prom", "C:\\scrapes\\node.prom", "prometheus:9090"):
+        assert FleetConnection(url=url).url == url
+    with pytest.raises(SpecError, match="tenant: must be of printable ASCII"):
+        FleetConnection(url=URL, tenant="a\nb")
+    with pytest.raises(SpecError, match="tenant: must be of printable ASCII"):
+        FleetConnection(url=URL, tenant="ä")

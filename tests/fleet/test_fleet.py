@@ -86,6 +86,21 @@ def test_memory_stays_the_same_and_old_readings_go():
     assert len(watch.course(fleet.cards[0].key, "utilization_fraction")) == 64
 
 
+def test_what_is_gone_for_a_day_is_forgotten_with_its_diagnosis():
+    watch = FleetWatch(Played(Poll(1.0, 15.0, dcgm_fleet(2)), Poll(86_500.0, 15.0, dcgm_fleet(1))))
+    watch.poll()
+    assert len(watch.diagnose().verdicts) == 2
+    fleet = watch.poll()
+    assert (len(fleet.cards), len(fleet.verdicts)) == (1, 1)
+
+
+def test_a_card_that_misses_more_than_two_scrapes_is_silent():
+    seen = dcgm_fleet(2)
+    keys = ["00000001-0000-0000-0000-000000000000", "00000002-0000-0000-0000-000000000000"]
+    poll = Poll(100.0, 10.0, seen, seen=dict(zip(keys, (76.0, 74.0), strict=True)))
+    assert [card.is_silent for card in FleetWatch(Played(poll)).poll().cards] == [False, True]
+
+
 def test_a_poll_that_is_repeated_adds_nothing():
     poll = Poll(100.0, 15.0, dcgm_fleet(1))
     watch = FleetWatch(Played(poll, poll))
@@ -98,6 +113,11 @@ def test_hosts_are_in_their_natural_order_and_instances_after_their_card():
     samples = [*dcgm_fleet(90)[-23:], *dcgm_fleet(9)]
     fleet = FleetWatch(Played(Poll(1.0, 15.0, samples))).poll()
     assert fleet.host_names == ("node1", "node2", "node12")
+    odd = [
+        (name, {**labels, "Hostname": f"node{'²' if labels['gpu'] == '0' else '9' * 5_000}"}, value)
+        for name, labels, value in dcgm_fleet(2)
+    ]
+    assert FleetWatch(Played(Poll(1.0, 15.0, odd))).poll().host_names == (f"node{'9' * 5_000}", "node²")
     ours = [(one.name, {**one.labels, "instance": "l4:9836"}, one.value) for one in parse_prometheus(scrapes.OURS)]
     cards = FleetWatch(Played(Poll(1.0, 15.0, ours))).poll().cards
     assert [card.device.mig_parent for card in cards] == [None, "cccc0000-1"]

@@ -15,6 +15,7 @@ from planner.fleet.serving import read_servers
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Reading
 from planner.plan.catalog import load_catalog
+from planner.plan.prices import prices_by_card
 
 TODAY = datetime.date(2026, 11, 28)
 
@@ -60,7 +61,8 @@ def test_idle_cards_cost_their_rent_and_all_cards_their_power(prices):
     assert costs.electricity_usd_last_day == pytest.approx(1.48 * 24 * 0.2)
     assert costs.idle_usd_last_day == pytest.approx(2 * 24 * rent)
     assert costs.rent_usd_per_hour == pytest.approx(4 * rent)
-    assert costs.price_date == day
+    offers = prices_by_card(load_catalog(), TODAY)["h100-sxm5-80gb"].rented["on-demand"].current
+    assert costs.price_date == day == sorted(offer.day for offer in offers if offer.day)[0]
     unpriced = prices.costs(fleet)
     assert (unpriced.electricity_usd_per_day, unpriced.electricity_usd_last_day) == (None, None)
 

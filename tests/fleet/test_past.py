@@ -32,6 +32,8 @@ def test_a_card_has_its_past_as_the_plots_draw_it():
         assert set(history.series(card.key, "power_capped_fraction").values) == {0.2}
         assert history.wall_of(fake.now) == fake.now
         assert all('UUID="GPU-00000002' in query for query in fake.queries[-2:])
+        short = card_history(source, card, fake.now, 60.0, 600, 15.0).series(card.key, "power_watts")
+        assert short.times[0] == fake.now - 70  # the multiple of the step before
         fake.samples = []
         assert not len(card_history(source, card, fake.now, 60.0, 600, 15.0).series(card.key, "power_watts"))
 

@@ -1,6 +1,8 @@
 """A Prometheus is asked in a few requests for all cards; exporters are scraped one by one."""
 
+import signal
 import time
+from threading import Event, main_thread
 
 import pytest
 import scrapes
@@ -53,6 +55,16 @@ def test_counters_of_which_the_rate_counts_are_asked_for_as_rates():
         poll = source_of(url).poll()
     assert [(name, value) for name, _, value in poll.rates] == [("DCGM_FI_DEV_POWER_VIOLATION", 3e8)]
     assert any("rate(DCGM_FI_DEV_POWER_VIOLATION{}[60s])" in query for query in fake.queries)
+
+
+def test_only_metrics_of_cards_tell_when_cards_were_read():
+    fake = FakePrometheus(dcgm_fleet(1))
+    fake.samples += [("vllm:num_requests_running", {"instance": str(place)}, 1.0) for place in range(9)]
+    with serving(fake) as url:
+        source_of(url).poll()
+    (asked,) = [query for query in fake.queries if "timestamp(" in query]
+    assert "vllm" not in asked
+    assert "[" not in asked
 
 
 def test_hosts_are_read_from_node_exporter():
@@ -108,6 +120,25 @@ def test_cards_that_vanish_between_two_questions_leave_nothing():
     assert poll.at == pytest.approx(time.time(), abs=60)
 
 
+@pytest.mark.parametrize(("told", "seen"), [(1e300, 1_000_000.0), (-5.0, 0.0), (float("nan"), 0.0), (7.0, 7.0)])
+def test_a_card_was_read_at_a_time_that_there_was(told, seen):
+    fake = FakePrometheus(dcgm_fleet(1))
+    fake.seen = lambda _labels: told
+    with serving(fake) as url:
+        assert list(source_of(url).poll().seen.values()) == [seen]
+
+
+def test_series_without_values_are_none():
+    fake = FakePrometheus(dcgm_fleet(1))
+    empty = b'{"status":"success","data":{"result":[{"metric":{},"values":[]}]}}'
+
+    def answer(path, form, headers):
+        return (200, {}, empty) if form["query"].startswith("{") else fake(path, form, headers)
+
+    with serving(answer) as url:
+        assert source_of(url).poll().samples == []
+
+
 def test_exporters_are_scraped_directly_and_rates_come_from_two_scrapes():
     labels = 'gpu="0",UUID="GPU-1",modelName="NVIDIA T4"'
     counters = [2e9, 5e9, 1e9]
@@ -132,6 +163,26 @@ def test_exporters_are_scraped_directly_and_rates_come_from_two_scrapes():
     assert [value for _, _, value in third.rates] == [1e8]
     assert second.interval_seconds == 10.0
     assert second.notes[0].endswith("is not ready (503).")
+
+
+def test_an_interruption_does_not_wait_for_a_silent_exporter():
+    may_end, ended = Event(), []
+
+    def answer(*_):
+        signal.pthread_kill(main_thread().ident, signal.SIGINT)
+        may_end.wait(5)
+        ended.append(True)
+        return 200, {}, b""
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with serving(answer) as url:
+            with pytest.raises(KeyboardInterrupt):
+                source_of(f"{url}/metrics").poll()
+            assert not ended
+            may_end.set()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_saved_scrapes_are_read_as_a_fleet(tmp_path):

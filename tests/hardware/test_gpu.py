@@ -4,6 +4,7 @@ import re
 
 import pytest
 from each_record import for_each
+from pydantic import ValidationError
 
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
@@ -207,3 +208,15 @@ def test_only_a_card_of_its_own_has_the_words_of_one():
     card = load_hardware(catalog_dir()).gpu("rtx-4090")
     assert {"vram", "card"} <= card.kind_words
     assert not {"vram", "card"} & card.evolve(unified_memory=True).kind_words
+
+
+def test_figures_of_a_card_may_be_as_small_as_one():
+    fields = ("memory_bytes", "memory_bus_bits", "shader_cores", "tensor_cores", "l1_cache_bytes", "l2_cache_bytes")
+    bare = GPUS[0].model_dump(exclude_unset=True) | dict.fromkeys(("usable_memory_bytes", "smi_memory_bytes"))
+    small = Gpu.model_validate({**bare, **dict.fromkeys(fields, 1)})
+    assert {getattr(small, field) for field in fields} == {1}
+    for field in fields:
+        with pytest.raises(ValidationError, match=field):
+            Gpu.model_validate({**bare, field: 0})
+
+    assert small.unified_memory is False

@@ -216,8 +216,15 @@ def test_a_plan_beside_another_is_for_its_own_program_on_a_port_of_its_own():
 def test_a_head_that_is_not_named_has_a_place_beside_the_model(profile, program, key):
     weights = {"weights": "Q4_K_M"} if profile == "llama.cpp" else {}
     plan = serving(profile, gpu="h100-sxm5-80gb", speculation={"method": "eagle3"}, **weights)
-    found = {row.key: row.value for row in launch_settings(plan, CATALOG, program).settings}
-    assert "Llama-3.1-8B-eagle3" in found[key]
+    found = {row.key: row for row in launch_settings(plan, CATALOG, program).settings}
+    assert "Llama-3.1-8B-eagle3" in found[key].value
+    assert "speculation.model" not in found[key].fields
+
+
+def test_a_draft_is_named_as_programs_know_it():
+    plan = serving("vllm", speculation={"model": "llama3.2:1b"})
+    found = {row.key: row.value for row in launch_settings(plan, CATALOG, "vllm").settings}
+    assert '"meta-llama/Llama-3.2-1B"' in found["--speculative-config"]
 
 
 def test_guesses_from_repeated_words_have_a_size_of_their_own_in_llama_server():

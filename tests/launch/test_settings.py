@@ -1,3 +1,4 @@
+from planner.launch.places import PLACES
 from planner.launch.settings import Job, Setting, settings_from
 from planner.workload.recipes.servers import Option
 from planner.workload.workload import Inference
@@ -25,3 +26,7 @@ def test_fields_without_a_value_or_a_name_in_the_program_are_left_out():
 def test_the_settings_of_a_job_are_those_of_its_command_and_its_variables():
     job = Job(("a",), "a", arguments=(Setting("-x", 1, ""),), environment=(Setting("Y", "2", ""),))
     assert [setting.key for setting in job.settings] == ["-x", "Y"]
+
+
+def test_only_kubernetes_holds_the_files_of_programs_in_its_own():
+    assert [place.name for place in PLACES.values() if place.holds_configs] == ["kubernetes"]

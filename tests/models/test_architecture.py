@@ -65,3 +65,9 @@ def test_matrices_that_may_have_an_adapter_are_named():
 def test_layers_with_routed_experts_are_numbered():
     assert MODEL.expert_layers == (0, 1, 2)
     assert bundled().models.model("stabilityai/stable-diffusion-xl-base-1.0").expert_layers == ()
+
+
+def test_a_network_has_a_head_of_its_own_unless_it_says_otherwise():
+    model = bundled().models.model("meta-llama/Llama-3.1-8B")
+    stated = {name: getattr(model, name) for name in model.model_fields_set - {"tied_head"}}
+    assert Architecture(**stated).tied_head is False

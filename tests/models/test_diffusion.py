@@ -2,6 +2,7 @@
 
 import pytest
 
+from planner.errors import SpecError
 from planner.models.diffusion import Component, ImageDecoder, UNet, find_networks
 from planner.models.layers import Tensor
 
@@ -45,3 +46,9 @@ def test_a_pipeline_needs_a_denoiser_and_a_decoder():
 def test_a_component_counts_its_parameters_and_its_largest_tensor():
     component = Component(name="unet", part="denoiser", tensors=TENSORS)
     assert (component.parameters, component.largest_tensor) == (11, 6)
+
+
+def test_a_prompt_may_be_one_token() -> None:
+    assert Component(name="a", part="text", tensors=(), tokens=1).tokens == 1
+    with pytest.raises(SpecError, match="tokens"):
+        Component(name="a", part="text", tensors=(), tokens=0)

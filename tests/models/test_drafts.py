@@ -40,6 +40,13 @@ def test_eagle_heads_are_as_large_as_published(model, billions):
     assert round(parameters(found, "eagle") / 1e9, 2) == billions
 
 
+def test_a_head_is_like_the_last_layer_also_where_another_kind_is_listed_last():
+    model = bundled().models.model("google/gemma-3-27b-it")
+    last = max(model.main.groups, key=lambda group: group.places[-1]).layer
+    assert with_draft(model, "eagle").draft.main.groups[0].layer.mixer == last.mixer
+    assert last.mixer.window
+
+
 def test_the_prediction_layer_of_deepseek_v3_is_as_large_as_published():
     """deepseek-ai/DeepSeek-V3 README_WEIGHTS.md: 11.5 billion parameters, without the shared embedding and head."""
     model = bundled().models.model("deepseek-ai/DeepSeek-V3")

@@ -1,6 +1,6 @@
 """Sizes of tensors, attention, states, experts and stacks, computed by hand."""
 
-from planner.models.layers import Attention, Layer, LayerGroup, Mlp, Moe, Norm, Stack, StateMixer, Tensor
+from planner.models.layers import Attention, Layer, LayerGroup, Mlp, Moe, Norm, Stack, StateMixer, StoredTensors, Tensor
 
 WEIGHT = Tensor(name="w", shape=(4, 6), role="linear", copies=3)
 
@@ -32,3 +32,9 @@ def test_a_stack_counts_its_layers_and_each_tensor_with_its_occurrences():
     stack = Stack(name="vision", hidden=6, groups=(LayerGroup(layer=layer, count=2),), before=(patch,))
     assert (stack.layer_count, stack.parameters, stack.patch_side) == (2, 2 * 72 + 5 * 3 * 14 * 14, 14)
     assert list(stack.tensors_with_counts()) == [(patch, 1), (WEIGHT, 6)]
+
+
+def test_attention_is_plain_unless_it_says_otherwise():
+    plain = Attention(heads=8, kv_heads=2, head_dim=16)
+    assert (plain.sinks, plain.fp32_softmax, plain.returns_scores, plain.position_bias) == (False, True, False, False)
+    assert StoredTensors(format="BF16", place="other", elements=0, bytes=0).bytes == 0

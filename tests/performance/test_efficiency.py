@@ -4,6 +4,7 @@ import pytest
 
 from planner.hardware.gpu import Gpu, Rate
 from planner.performance.efficiency import (
+    ISOLATED_MATRIX_SHARES,
     MEASURED,
     SOURCES,
     attention_share,
@@ -106,3 +107,7 @@ def test_attention_that_was_never_measured_follows_the_products_alone(cards: dic
     assert attention_share(MEASURED, cards["instinct-mi300x"]) == pytest.approx(0.514 * 0.34 / 0.87)
     assert attention_share(MEASURED, cards["a100-sxm4-80gb"]) == 0.34
     assert attention_share(MEASURED, cards["tpu-v5e"]) == 0.34
+
+
+def test_no_product_is_faster_than_the_rate_of_its_card() -> None:
+    assert all(0.4 < share < 0.9 for share in ISOLATED_MATRIX_SHARES.values())

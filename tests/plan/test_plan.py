@@ -32,3 +32,9 @@ def test_a_traced_module_is_named_after_its_file():
 def test_a_model_cannot_have_both_an_architecture_and_a_trace():
     with pytest.raises(SpecError, match="not both"):
         ModelChoice(id="x", architecture=small_llama(), trace=FACTS)
+
+
+def test_a_plan_is_for_one_card_unless_it_says_otherwise():
+    assert Plan(model=ModelChoice(id="gpt2")).count == 1
+    with pytest.raises(SpecError, match="count"):
+        Plan(model=ModelChoice(id="gpt2"), count=0)

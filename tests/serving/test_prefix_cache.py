@@ -89,3 +89,10 @@ def test_a_session_is_kept_in_ram_too():
     bare.keep(-1, 0, 64, free=0)
     bare.taken += 4
     assert bare.matched((CommonBeginning(-1, 64),), 100, in_ram=True) == 0
+
+
+def test_without_ram_nothing_is_kept_in_it():
+    cache = PrefixCache(16)
+    used(cache, SHARED, 4)
+    cache.taken += 4
+    assert cache.matched(SHARED, 100, in_ram=True) == cache.matched(SHARED, 100) == 0

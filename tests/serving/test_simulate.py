@@ -87,6 +87,11 @@ def test_a_burst_that_is_answered_before_the_last_request_saturates_nothing():
     assert not found.saturated
 
 
+def test_requests_that_all_arrive_at_once_wait_longer_and_longer():
+    trace = TrafficTrace(arrival_seconds=(0.0,) * 81, input_tokens=(2_000,) * 81, output_tokens=(20,) * 81)
+    assert simulated(traffic=Traffic.of_trace(trace), requests=81).saturated
+
+
 def test_what_holds_a_service_up():
     assert simulated(traffic=CHAT.at_rate(0.01), requests=30).limit == "idle"
     assert simulated(traffic=CHAT.at_rate(1).evolve(output=FixedLength(tokens=400))).limit == "decoding"

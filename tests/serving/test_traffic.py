@@ -96,3 +96,9 @@ def test_what_cannot_be_is_refused(case):
     make, words = case
     with pytest.raises((SpecError, ValueError), match=words):
         make()
+
+
+def test_requests_may_come_in_any_bursts():
+    assert RandomArrivals(requests_per_second=1, burstiness=0.5).burstiness == 0.5
+    with pytest.raises(SpecError, match="burstiness"):
+        RandomArrivals(requests_per_second=1, burstiness=0)

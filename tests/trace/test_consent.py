@@ -2,6 +2,7 @@
 
 import os
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,8 @@ def test_a_configuration_runs_no_user_code():
 def test_the_digest_depends_on_content_only(folder):
     Path("net.py").write_text("x = 1")
     first = content_digest(of_file())
-    assert len(first) == 64
+    # Settings keep it: an answer is to hold in later versions.
+    assert first == sha256((5).to_bytes(8, "big") + b"x = 1").hexdigest()
     assert content_digest(of_file(str(folder / "net.py"), steps=3)) == first
     Path("other.py").write_text("x = 1")
     assert content_digest(of_file("other.py")) == first

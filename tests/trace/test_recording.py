@@ -52,3 +52,10 @@ def test_an_index_without_a_name_is_refused(column, index, reason):
 def test_a_count_below_zero_is_refused(name):
     with pytest.raises(ValidationError, match="greater than or equal to 0"):
         two_steps().evolve(**{name: -1})
+
+
+def test_a_step_may_calculate_nothing():
+    still = two_steps(512).evolve(flops=0, convolution_flops=0, product_elements=0, operator_calls=0)
+    assert (still.flops, still.convolution_flops) == (0, 0)
+    with pytest.raises(ValidationError, match="flops"):
+        still.evolve(flops=-1)

@@ -95,3 +95,9 @@ def test_an_optimizer_has_its_class_and_step_in_pytorch_where_it_exists_there():
     assert name == "SGD"
     assert [(argument.name, argument.value) for argument in arguments] == [("momentum", 0.9), ("foreach", False)]
     assert torch_optimizer("lion-8bit", "fused") is None
+
+
+def test_a_request_has_a_limited_number_of_tokens():
+    assert request_of("x=1x2", decode_tokens=100_000).decode_tokens == 100_000
+    with pytest.raises(SpecError, match="decode_tokens"):
+        request_of("x=1x2", decode_tokens=100_001)

@@ -6,6 +6,8 @@ from small_models import llama, small_llama
 from planner.errors import SpecError
 from planner.workload.alignment import Alignment, aligned_lengths
 from planner.workload.defaults import with_defaults
+from planner.workload.fields import fields_of
+from planner.workload.presentation import FieldContext
 from planner.workload.rules import check_given, in_whole_groups
 from planner.workload.training import Training
 
@@ -25,6 +27,13 @@ def test_unset_fields_follow_the_objective(objective, method, reference, loss):
     workload = with_defaults(asked, llama(), 1)
     assert (workload.alignment.reference, workload.loss) == (reference, loss)
     assert workload.alignment.score_batch == (None if objective == "none" else 4)
+
+
+def test_a_reward_is_asked_for_only_where_completions_are_generated():
+    reward = fields_of("training")["alignment.reward"]
+    for objective, shown in (("grpo", True), ("ppo", True), ("dpo", False), ("none", False)):
+        workload = with_defaults(Training(gradient_accumulation=8, alignment={"method": objective}), llama(), 1)
+        assert reward.is_shown(FieldContext(workload, llama())) is shown, objective
 
 
 def test_a_completion_is_512_tokens_or_half_of_the_sequence():
@@ -72,3 +81,9 @@ def test_fields_of_other_objectives_have_no_effect():
     shared = Alignment(method="grpo", reward="model", engine="same-cards")
     assert shared.unused == {"value", "engine_cards"}
     assert Alignment(method="ppo", engine="other-cards").unused == {"group", "reward_parameters", "engine_memory"}
+
+
+@pytest.mark.parametrize("profile", ["hf", "liger", "unsloth", "deepspeed"])
+def test_programs_that_align_are_known(profile):
+    asked = Training(profile=profile, gradient_accumulation=8, alignment={"method": "grpo"})
+    assert asked.alignment.generates

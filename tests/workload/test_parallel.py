@@ -4,6 +4,7 @@ import pytest
 
 from planner.errors import SpecError
 from planner.workload.parallel import Parallel
+from planner.workload.workload import Inference
 
 
 def test_alone_everything_is_whole():
@@ -50,3 +51,7 @@ def test_settings_of_what_is_not_there_are_refused(fields, said):
 
 def test_layers_of_stages_are_read_with_commas_between_them():
     assert Parallel(pipeline=4, pipeline_layers="1, 2,2,3").pipeline_layers == (1, 2, 2, 3)
+
+
+def test_other_programs_may_use_nothing():
+    assert Inference(other_processes_bytes=0).other_processes_bytes == 0

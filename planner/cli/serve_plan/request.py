@@ -121,7 +121,8 @@ def preset_from(arguments: argparse.Namespace) -> TrafficPreset | None:
         return None
     presets = {preset.id: preset for preset in load_traffic_presets()}
     if arguments.traffic not in presets:
-        raise SpecError("--traffic", f"unknown preset {arguments.traffic!r}", f"Presets: {', '.join(presets)}.")
+        hint = f"Presets: {', '.join(presets)}. Requests in a file: --trace FILE."
+        raise SpecError("--traffic", f"unknown preset {arguments.traffic!r}", hint)
     return presets[arguments.traffic]
 
 

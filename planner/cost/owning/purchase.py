@@ -27,7 +27,7 @@ class Purchase(Spec):
     candidates: tuple[str, ...] = ()
     gpu_count: int | None = Field(default=None, ge=1, le=72)
     includes: Included
-    price_usd: float = Field(ge=50, le=1e7, allow_inf_nan=False)
+    price_usd: float = Field(ge=50, le=1e7)
     price_kind: PurchasePriceKind
     price_date: str | None = Field(default=None, pattern=DATE, description="none if the source has no date")
     source: str = Field(min_length=3)

@@ -171,7 +171,7 @@ def _read(reader: ConfigReader) -> None:
         reader.record_read("--enable-hierarchical-cache", "cache_in_ram_bytes")
     read_adapters(reader, "--max-loras-per-batch", _TARGETS, slots=8)
     checked = reader.integer(_CHECKED)
-    if checked is not None and checked > 1 and reader.field("speculation.tokens") is None:
+    if checked is not None and reader.field("speculation.tokens") is None:
         reader.set(_CHECKED, "speculation.tokens", checked - 1)
     reader.ignore_all((_CHECKED, "--speculative-eagle-topk"), "one chain of drafted tokens is estimated")
     reader.ignore_all((_PROMPT_GRAPHS,), "as the graphs of decoding")

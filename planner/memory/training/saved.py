@@ -172,7 +172,8 @@ def activations_term(saved: SavedActivations, alive_bytes: int, workload: Traini
 
     **Formula**: Σ over what is saved, or one layer once the backward pass has freed the rest.
     """
-    tokens = workload.micro_batch * (workload.sequence_length or 0)
+    assert workload.sequence_length is not None  # a workload with its defaults states it
+    tokens = workload.micro_batch * workload.sequence_length
     selective = workload.activation_checkpointing == "selective"
     shares = _activation_parts(saved, alive_bytes, tokens, selective=selective)
     return measured_term(

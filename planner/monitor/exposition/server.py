@@ -39,7 +39,7 @@ class ListenAddress(NamedTuple):
         """
         match = _LISTEN.fullmatch(text)
         if match is None or int(match["port"]) > 65_535:
-            raise SpecError("serve", f"{text!r} is not [HOST:]PORT, such as 9836 or 0.0.0.0:9836")
+            raise SpecError("serve", f"{text!r} is not [HOST:]PORT", "Write it as 9836, or as 0.0.0.0:9836 for all.")
         return cls((match["host"] or LOOPBACK[0]).strip("[]"), int(match["port"]))
 
     @property
@@ -104,7 +104,7 @@ class MetricsServer:
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise SpecError(
-                "serve", f"cannot serve at {address.host}:{address.port}: {reason}", "Choose another port."
+                "serve", f"cannot serve at {address.host}:{address.port}: {reason}", "Choose another address or port."
             ) from error
         host = f"[{address.host}]" if ":" in address.host else address.host
         self.url = f"{'http' if certificate is None else 'https'}://{host}:{self._server.server_port}/metrics"

@@ -147,12 +147,8 @@ def _table_value(name: str, reading: Reading | None) -> float | None:
 
 
 def utc_time(wall_seconds: float) -> datetime:
-    """Return a time in seconds since 1970 as a date, or 1970 if it is none."""
-    try:
-        return datetime.fromtimestamp(wall_seconds, UTC)
-    except (OverflowError, OSError, ValueError):
-        # The file may come from a machine whose clock was never set.
-        return datetime.fromtimestamp(0, UTC)
+    """Return a time in seconds since 1970 as a date."""
+    return datetime.fromtimestamp(wall_seconds, UTC)
 
 
 def _csv_cell(cell: object) -> object:

@@ -25,6 +25,8 @@ _CARD_METRIC_NAMES: Final = frozenset(BY_NAME)
 _HOST_METRIC_NAMES: Final = frozenset(HOST_BY_NAME)
 # Far above any time or reading, but sums of such numbers are still finite.
 _MAX_MAGNITUDE: Final = 1e24
+_MAX_SECONDS: Final = 2e10
+"""Longest time, 634 years: a date that is calculated from three of them is one that calendars know."""
 
 
 def validate_message(message: Message) -> Inventory | Sample:
@@ -51,6 +53,17 @@ def check_numbers(values: Iterable[object]) -> None:
         # NaN fails every comparison.
         if not is_number(value) or not -_MAX_MAGNITUDE < value < _MAX_MAGNITUDE:
             raise BadLineError(f"{str(value)[:40]!r} is not a number")
+
+
+def check_times(values: Iterable[float]) -> None:
+    """Check that times in seconds are far from the ends of the calendar.
+
+    Raises:
+        BadLineError: If a time is not finite or too large to be one.
+    """
+    for value in values:
+        if not -_MAX_SECONDS < value < _MAX_SECONDS:
+            raise BadLineError(f"{value!r} seconds are no time")
 
 
 def check_texts(values: Iterable[object]) -> None:
@@ -93,7 +106,9 @@ def _check_type(value: object, kind: object) -> None:
     elif not (isinstance(value, kind) if isinstance(kind, type) else value in inner):
         raise BadLineError(f"{str(value)[:40]!r} is none of {inner or kind}")
     for name, declared in fields.items():
-        _check_type(getattr(value, name), declared)
+        _check_type(field := getattr(value, name), declared)
+        if name.endswith("_seconds"):
+            check_times([field])
 
 
 def _check_values(values: Iterable[Any], kind: object) -> None:
@@ -204,4 +219,5 @@ def _parse_small_record(
     values = note._asdict()
     check_texts(value for name, value in values.items() if name in _TEXT_FIELDS)
     check_numbers(value for name, value in values.items() if name not in _TEXT_FIELDS)
+    check_times(value for name, value in values.items() if name.endswith("_seconds"))
     return note

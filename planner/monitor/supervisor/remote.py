@@ -9,7 +9,7 @@ from planner.errors import SpecError
 from planner.monitor.readings.faults import FaultKind, SamplerExit, explain_sampler_exit
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import CardProcess, Sample
-from planner.monitor.readings.wire import ClockAnswer, Message
+from planner.monitor.readings.wire import ClockAnswer
 from planner.monitor.settings import Timeouts
 
 SCHEME: Final = "ssh://"
@@ -100,8 +100,8 @@ class RemoteClock:
         here = wall_seconds - monotonic_seconds - self._here
         return max(abs(there), abs(here)) > CLOCK_TOLERANCE_SECONDS
 
-    def corrected(self, message: Message) -> Message:
-        """Return a message of the other machine with its times by the clocks of this one."""
+    def corrected(self, message: Inventory | Sample) -> Inventory | Sample:
+        """Return what the other machine reports with its times by the clocks of this one."""
         if isinstance(message, Sample):
             processes = None if message.processes is None else tuple(map(self._corrected_process, message.processes))
             return replace(
@@ -110,12 +110,8 @@ class RemoteClock:
                 wall_seconds=message.wall_seconds - self.offset_seconds,
                 processes=processes,
             )
-        if isinstance(message, Inventory):
-            faults = (
-                replace(fault, since_seconds=fault.since_seconds - self.offset_seconds) for fault in message.faults
-            )
-            return replace(message, faults=tuple(faults))
-        return message
+        faults = (replace(fault, since_seconds=fault.since_seconds - self.offset_seconds) for fault in message.faults)
+        return replace(message, faults=tuple(faults))
 
     def _corrected_process(self, process: CardProcess) -> CardProcess:
         host = process.host

@@ -18,7 +18,7 @@ from typing import Final, cast
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import WIRE_VERSION, BadLineError, ClockAnswer, Hello, Message, read_line
-from planner.monitor.recording.records import validate_message
+from planner.monitor.recording.records import check_times, validate_message
 from planner.monitor.settings import SamplerSettings
 from planner.monitor.supervisor.remote import RemoteAddress, RemoteClock
 
@@ -135,11 +135,12 @@ class SamplerProcess:
                 self.command(clock=monotonic())
                 self.command(settings=self._settings._asdict())
         elif isinstance(message, ClockAnswer):
+            check_times(message)
             self.clock = RemoteClock(message, monotonic(), time())
         elif self.clock is None:
             raise BadLineError("a message before the clock")
         elif isinstance(message, Inventory | Sample):
             if isinstance(message, Sample) and self.clock.was_set(message, monotonic(), time()):
                 self.command(clock=monotonic())
-            return self.clock.corrected(validate_message(message))
+            return validate_message(self.clock.corrected(validate_message(message)))
         return message

@@ -112,7 +112,7 @@ class StepTimes:
         return DecodingStep(
             seconds=(factor * (fixed + added) + drafts.seconds) / yielded,
             per_token=(factor * read / (sequences * self._context) + drafts.per_token) / yielded,
-            least=factor * (self._least + self._sequence_least * each) / yielded,
+            least=(factor * (self._least + self._sequence_least * each) + drafts.least) / yielded,
         )
 
     def _drafting(self, sequences: int) -> DecodingStep:

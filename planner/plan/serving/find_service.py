@@ -192,13 +192,11 @@ def _variants(question: _Question) -> Iterator[tuple[Plan, tuple[str, ...], int]
 def _with_settings(plan: Plan, weights: str | None, cache: str, tokens: int | None) -> Plan | None:
     """Return `plan` with these settings, or None if its program does not have them."""
     workload = plan.workload
-    fields = type(workload.engine).model_fields if isinstance(workload, Inference) else {}
+    assert isinstance(workload, Inference)
     try:
         changes: dict[str, object] = {"weights": weights, "kv_cache": cache}
         if tokens is not None:
-            if _STEP_TOKENS not in fields:
-                return None
-            changes["engine"] = workload.engine.evolve(**{_STEP_TOKENS: tokens})  # type: ignore[union-attr]
+            changes["engine"] = workload.engine.evolve(**{_STEP_TOKENS: tokens})
         return plan.evolve(workload=workload.evolve(**changes))
     except ValueError:
         return None

@@ -55,7 +55,7 @@ _MORE: Final = "at least|from|since|over|above|more than|>=|>|≥"
 _LESS: Final = "at most|up to|under|below|less than|within|until|<=|<|≤"
 _PRICE_WORDS: Final = ("at most", "under", "below", "less than", "over", "above", "more than")
 _AMOUNT: Final = r"(?P<dollar>\$\s*)?(?P<number>\d(?:[\d.,]*\d)?k?)"
-_UNIT: Final = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
+_UNIT: Final = "|".join(map(re.escape, _UNITS))
 _BOUND: Final = re.compile(
     rf"(?:\b(?P<name>{'|'.join(sorted(_NAMES, key=len, reverse=True))})\s*)?"
     rf"(?:(?P<more>{_MORE})|(?P<less>{_LESS}))\s*{_AMOUNT}"

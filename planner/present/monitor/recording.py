@@ -122,10 +122,7 @@ def throttling_text(card: CardSummary) -> str:
 
 
 def _date_time_text(wall_seconds: float) -> str:
-    try:
-        at = datetime.fromtimestamp(wall_seconds).astimezone()
-    except (OverflowError, OSError, ValueError):
-        return "an unknown time"
+    at = datetime.fromtimestamp(wall_seconds).astimezone()
     return f"{fmt.date(f'{at:%Y-%m-%d}')} {at:%H:%M}"
 
 

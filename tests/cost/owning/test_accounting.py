@@ -18,6 +18,7 @@ def test_books_without_use_have_no_price_an_hour() -> None:
         operations_fraction_per_year=0,
         idle_power_fraction=0.3,
     )
+    assert servers.evolve(capex_usd=0.5, server_kilowatts=0.5, years=0.5).capex_usd == 0.5
     assert owned_month(servers, 0).usd_per_gpu_hour is None
     assert break_even_utilization(servers, 0.01) is None
     assert break_even_utilization(servers, 0.2) is None

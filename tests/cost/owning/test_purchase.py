@@ -54,5 +54,9 @@ def test_a_servers_price_is_that_of_such_servers(catalog: Catalog, today: date) 
     # 230,000, 255,237.04, 335,000 and 375,000 USD, of which two do not state the host.
     assert (h100.low, h100.value, h100.high) == (230_000, pytest.approx(295_118.52), 375_000)
     assert h100.source.startswith("2 of 4 do not state whether the host is included; median of 4 prices")
+    three = tuple(one for one in catalog.cost.purchases if one.price_usd != 230_000)
+    fewer = server_price(three, "h100-sxm5-80gb", 8, today)
+    assert fewer is not None
+    assert (fewer.low, fewer.high) == (pytest.approx(255_237.04), 375_000)
     assert server_price(catalog.cost.purchases, "h100-sxm5-80gb", 2, today) is None
     assert server_price(catalog.cost.purchases, "h100-nvl-94gb", 8, today) is None

@@ -2,8 +2,10 @@
 
 import pytest
 from price_samples import offer
+from pydantic import ValidationError
 
 from planner.cost.refresh.store import (
+    PriceChoice,
     PriceSnapshot,
     PriceStore,
     ProviderPrices,
@@ -175,3 +177,10 @@ def test_a_folder_that_cannot_be_searched_is_named(tmp_path):
     assert read.own == ()
     assert all("File name too long" in str(problem) for problem in read.problems)
     assert read.problems
+
+
+def test_a_short_source_and_an_empty_file_can_be_kept():
+    assert part().evolve(source="abc", bytes=0).bytes == 0
+    with pytest.raises(ValidationError, match="source"):
+        part().evolve(source="ab")
+    assert PriceChoice() == PriceChoice(use_bundled=False)

@@ -61,3 +61,15 @@ def test_it_is_measured_by_its_own_benchmark_and_metrics(batch):
     assert f"--max-concurrency {batch} --num-prompts {8 * batch}" in speed.command
     assert any(name == "first-token" for name, _ in speed.figures) is (batch == 1)
     assert cache.figures == (("cache-tokens", "sglang:max_total_num_tokens"),)
+
+
+def test_a_check_of_one_token_states_no_number_of_drafted_ones(tmp_path):
+    command = "sglang serve --model-path a/b --speculative-algorithm NGRAM --speculative-num-draft-tokens"
+    assert read(tmp_path, f"{command} 1").workload.speculation.tokens is None
+    assert read(tmp_path, f"{command} 2").workload.speculation.tokens == 1
+
+
+def test_files_of_adapters_take_slots_that_are_counted_anyway(tmp_path):
+    found = read(tmp_path, "sglang serve --model-path a/b --enable-lora --lora-paths a=b")
+    assert found.workload.adapters.slots == 8
+    assert {entry.key: entry.reason for entry in found.ignored}["--lora-paths"] == "each takes a slot when it is used"

@@ -30,7 +30,7 @@ def test_adapters_on_8_bits_with_magnitudes_in_fp16():
 
 
 def test_a_loss_in_chunks_has_256_tokens_each():
-    plan = training(method="lora", loss="chunked", loss_chunks=8, sequence_length=2048, **FULL)
+    plan = training(method="lora", loss="chunked", loss_chunks=10, sequence_length=2305, **FULL)
     assert config(plan)["loss_type"] == "chunked_nll"
     with pytest.raises(SpecError, match="no chunked loss in 5 chunks"):
         config(plan.evolve(workload=plan.workload.evolve(loss_chunks=5)))

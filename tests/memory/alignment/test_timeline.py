@@ -62,3 +62,8 @@ def test_whole_runs_of_an_objective_have_a_wider_interval() -> None:
     assert plain.low_bytes > 0.9 * plain.total_bytes
     assert aligned.low_bytes == pytest.approx(0.71 * aligned.total_bytes, rel=0.03)
     assert aligned.high_bytes > 1.15 * aligned.total_bytes
+
+
+def test_completions_are_scored_in_batches_of_their_own_size() -> None:
+    one, four = (estimated(loss="full-logits", micro_batch=4, **grpo(score_batch=size)) for size in (1, 4))
+    assert bytes_of(one, "score", "logits") < bytes_of(four, "score", "logits") / 2

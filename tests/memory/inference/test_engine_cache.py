@@ -3,7 +3,13 @@
 from small_models import DEEPSEEK, llama, other
 from vllm_cases import with_states
 
-from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes, latent_token_bytes, waiting_notes
+from planner.memory.inference.engine_cache import (
+    CachedBytes,
+    engine_cache_bytes,
+    engine_pages_term,
+    latent_token_bytes,
+    waiting_notes,
+)
 
 
 def test_a_token_takes_keys_and_values_of_every_layer():
@@ -36,6 +42,14 @@ def test_windows_and_states_are_counted_apart_and_shared_caches_once():
 
 def test_an_encoder_caches_nothing():
     assert engine_cache_bytes(llama().evolve(kind="encoder"), "bf16", 2) == CachedBytes(0, 0, 0, 0)
+
+
+def test_pages_of_a_common_beginning_are_in_the_formula_only_where_there_are_some():
+    alone = engine_pages_term("kv_cache", 3, 10, 100, "max_num_seqs", "a source")
+    beside = engine_pages_term("kv_cache", 3, 10, 100, "max_num_seqs", "a source", shared=4)
+    assert (alone.formula, alone.bytes, beside.formula, beside.bytes) == (
+        "B × p × g", 3_000, "(B × (p − s) + s) × g", (3 * 6 + 4) * 100,
+    )  # fmt: skip
 
 
 def test_only_requests_beyond_those_that_run_are_said_to_wait():

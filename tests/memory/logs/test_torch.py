@@ -7,6 +7,8 @@ import pytest
 
 from planner.errors import LogError
 from planner.memory.logs.read import read_log
+from planner.memory.logs.text import LogText
+from planner.memory.logs.torch import read_torch_snapshot
 from planner.units import GIB, KIB, MIB
 
 
@@ -145,3 +147,9 @@ def test_graphs_are_told_apart_and_a_message_without_sizes_is_nothing():
     }
     with pytest.raises(LogError):
         read_log("CUDA out of memory. Tried to allocate much")
+
+
+def test_a_snapshot_has_a_limited_number_of_devices():
+    segments = [{"device": number, "total_size": 2, "allocated_size": 1} for number in range(1_030)]
+    amounts = read_torch_snapshot(LogText(json.dumps(segments)))
+    assert max(int(item.device) for item in amounts) == 1_023

@@ -6,7 +6,9 @@ from small_models import MIXTRAL, bundled, llama, other, small_llama
 from training_snapshots import alive, snapshots
 
 from planner.memory.estimate import estimate_memory, estimate_on
+from planner.memory.parallel.ranks import ranks
 from planner.units import MIB
+from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 
@@ -115,3 +117,9 @@ def test_replicas_hold_the_gradients_twice_and_a_communicator():
         term = next(t for t in snapshots(llama(), count=count).snapshots[-1].terms if t.name == "communication")
         assert term.bytes == 2 * P + communicator
         assert (term.low_bytes, term.high_bytes) == (2 * P, 2 * P + communicator + 512 * MIB)
+
+
+def test_formats_of_a_gguf_follow_the_place_in_the_whole_network():
+    asked = Inference(profile="llama.cpp", weights="Q4_K_M", parallel=Parallel(pipeline=2))
+    second = ranks(llama(), with_defaults(asked, llama(), 2))[1].stage.architecture.main
+    assert second.first_place + second.layer_count == second.whole_depth == 32

@@ -77,3 +77,8 @@ def test_stages_are_even_and_only_the_last_has_logits():
 def test_networks_without_plain_attention_are_refused():
     with pytest.raises(SpecError, match="gpt-fast estimates support only decoders"):
         estimate_memory(other("deepseek_v3", DEEPSEEK), asked())
+
+
+def test_weights_are_loaded_in_the_format_that_is_asked_for():
+    sizes = [estimate_memory(NETWORK, asked(weights=name)).term("weights").bytes for name in ("bf16", "fp32")]
+    assert sizes[1] == 2 * sizes[0]

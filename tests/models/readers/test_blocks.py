@@ -45,3 +45,7 @@ def test_attention_has_the_implementation_of_its_family() -> None:
 )
 def test_feed_forward_blocks_by_family(model_type: str, expected: Mlp) -> None:
     assert by_layer(tiny(model_type))[0].feed_forward == expected
+
+
+def test_the_blocks_of_llama_have_no_biases() -> None:
+    assert not [tensor.name for tensor in tiny("llama").main.groups[0].layer.tensors if tensor.name.endswith("bias")]

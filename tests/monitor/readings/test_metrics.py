@@ -30,6 +30,8 @@ def test_names_of_quantities_are_unique_and_end_in_their_unit():
         ("temperature_celsius", -10, None, False),
         ("temperature_celsius", -300, None, True),
         ("memory_used_bytes", 2**40, None, False),
+        ("sm_clock_mhz", 20_000.0, None, False),
+        ("sm_clock_mhz", 20_000.5, None, True),
         ("memory_used_bytes", 2**40, 2**35, True),
     ],
 )

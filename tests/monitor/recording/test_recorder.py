@@ -1,6 +1,7 @@
 """Recording from a thread: complete after kills, with errors of the disk reported."""
 
 import io
+import os
 import subprocess
 import sys
 import threading
@@ -35,6 +36,14 @@ def test_recorded_updates_are_read_back(tmp_path):
     assert next(iter(found)) == CARDS
     assert (found.samples, found.marks, found.plan) == (3, (mark,), {"model": "llama"})
     assert (found.header.program, found.loss, recorder.failure) == (PROGRAM_NAME, DataLoss(), None)
+
+
+def test_what_was_recorded_is_on_the_disk_when_the_recorder_closes(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(recorder_module.os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    with Recorder(tmp_path / "run.gpurec") as recorder:
+        recorder.note(CARDS)
+    assert synced == [recorder.path.stat().st_ino]
 
 
 def test_a_new_file_is_a_valid_recording_from_the_start(tmp_path):

@@ -1,5 +1,6 @@
 """Another machine over SSH: a real server and client, with the sampler of this checkout at the far end."""
 
+from queue import Queue
 from time import monotonic, time
 
 from fake_nvml_kit import CALM, FAST, HURRIED, A, B, card, keys_of, states_of
@@ -7,8 +8,10 @@ from fake_nvml_kit import CALM, FAST, HURRIED, A, B, card, keys_of, states_of
 from planner.monitor.readings.faults import LINK_FAULTS, FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.wire import Hello
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recorder import Recorder
+from planner.monitor.supervisor.sampler_process import SamplerProcess
 from planner.monitor.supervisor.snapshot import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor
 
@@ -79,10 +82,23 @@ def test_a_stalled_connection_is_named_and_goes_on_when_it_is_over(ssh_server, f
             process.resume()
         fake_nvml.wait_until_over(FaultKind.REMOTE_SILENT)
         fake_nvml.wait_for(lambda latest: latest.reading(A, "utilization_fraction").value == 0.5)
+
     with supervise(
         fake_nvml, ssh_server, ssh_server.script("mute", "exec sleep 60"), timeouts=HURRIED._replace(start=0.5)
     ):
         fake_nvml.wait_for_fault(FaultKind.UNREACHABLE, detail="it stopped responding")
+
+
+def test_a_machine_whose_clock_shows_no_time_is_not_believed(ssh_server):
+    hello, clock = '{"hello":{"wire":1,"program":"","machine":"a"}}', '{"clock":[0,0,1e999]}'
+    address = ssh_server.address(ssh_server.script("timeless", f"echo '{hello}'; echo '{clock}'"))
+    heard = Queue()
+    process = SamplerProcess(
+        FAST, lambda _, message: heard.put(message), lambda _: heard.put("end"), ssh_server.client(), address
+    )
+    assert [heard.get(timeout=30), heard.get(timeout=30)] == [Hello(1, "", "a"), "end"]
+    assert process.clock is None
+    assert process.kill(5.0)
 
 
 def test_a_clock_that_is_an_hour_ahead_is_corrected_and_said_until_it_is_set(ssh_server, fake_nvml, tmp_path):

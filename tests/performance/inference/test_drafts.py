@@ -106,6 +106,14 @@ def test_steps_of_a_simulation_agree_with_the_formula():
     assert times.mixed(4, 2_000, 16, 0.0) == pytest.approx(alone, rel=0.25)
 
 
+def test_the_host_starts_the_passes_of_a_draft_too():
+    run = served(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", model="Qwen/Qwen3-0.6B")
+    both = run._replace(draft=Drafter(3, 2.5, run))
+    step = StepTimes(both, 1).decoding(1_000)
+    assert step.least == pytest.approx(4 * 1_000 * 25e-6 / 2.5)
+    assert step.least == pytest.approx(decoding_step_time(both, 1_000, 1).seconds)
+
+
 def test_the_time_of_adapters_is_told_to_be_left_out():
     found = timed(profile="vllm", adapters={"slots": 2}, prompt_length=128, context_length=256)
     assert any("LoRA adapters is not counted" in note for note in found.notes)

@@ -113,6 +113,7 @@ def test_what_is_bought_has_a_purchase_price_and_costs_as_much_as_in_the_cost_ta
     assert (mine.purchase_usd, mine.upfront_usd) == (1_800, 1_800 * 1.64)
     own = evaluate_cost(evaluate(plan, catalog), catalog, TODAY).estimate.result.own
     assert mine.usd == pytest.approx(own.usd_per_period)
+    assert mine.low_usd < mine.usd < mine.high_usd
     cheap = recommended(plan, catalog, having=["own"], counts=[1], max_price_usd=700)
     assert cheap.options
     assert max(one.purchase_usd for one in cheap.options) <= 700

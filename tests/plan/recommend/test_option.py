@@ -133,3 +133,7 @@ def test_cards_of_all_copies_are_counted():
 def test_ways_to_rent_the_same_offer_have_keys_of_their_own() -> None:
     ways = [option(offer="lambda", mode=mode).key for mode in ("on-demand", "spot", None)]
     assert ways == ["1×l40s··lambda·on-demand", "1×l40s··lambda·spot", "1×l40s··lambda·"]
+
+
+def test_a_wish_is_for_up_to_eight_cards_and_any_power():
+    assert Wish(power_limit_watts=0.5).counts == (1, 2, 4, 8)

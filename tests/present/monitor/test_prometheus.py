@@ -7,6 +7,7 @@ import yaml
 
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.exposition.names import CARD_SERIES, FAMILIES, HOST_SERIES
+from planner.present.monitor.events import XID_GROUPS
 from planner.present.monitor.prometheus import alerting_rules, grafana_dashboard
 
 EXPOSED = {one.name for one in (*CARD_SERIES, *HOST_SERIES, *FAMILIES)}
@@ -20,6 +21,12 @@ def test_every_rule_names_what_is_exposed_and_says_what_to_do():
     (group,) = yaml.safe_load(alerting_rules())["groups"]
     names = [rule["alert"] for rule in group["rules"]]
     assert len(set(names)) == len(names)
+    severities = {rule["alert"]: rule["labels"]["severity"] for rule in group["rules"]}
+    groups = {f"GpuPlannerXid{each.name}": each.is_of_program for each in XID_GROUPS}
+    assert {name for name in groups if severities[name] == "warning"} == {name for name in groups if groups[name]}
+    assert 0 < sum(groups.values()) < len(groups)
+    assert {rule["alert"]: rule.get("for") for rule in group["rules"]}["GpuPlannerFault"] == "2m"
+    assert {f"GpuPlanner{name}" for name in ("CardLost", "CardSilent", "XidOther", "Fault", "Stale")} <= {*names}
     for rule in group["rules"]:
         assert named_in(rule["expr"])
         assert named_in(rule["expr"]) <= EXPOSED

@@ -3,7 +3,6 @@
 import pytest
 from recording_kit import CARDS, WALL, recording, sample
 
-from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.diagnosed import DiagnosedTime
 from planner.monitor.recording.recording import DataLoss
 from planner.monitor.recording.records import RecordedMark
@@ -53,7 +52,6 @@ def test_lost_parts_are_named():
 
 def test_the_contents_of_a_recording_in_one_line():
     assert recording_line(recording()) == "a test: no samples"
-    assert recording_line(recording(Sample(0.0, 1e20))).endswith("from an unknown time, 1 sample")
 
 
 def test_a_card_without_readings_has_dashes():

@@ -5,7 +5,7 @@ from recording_kit import CARDS, recording, sample
 
 from planner.monitor.recording.logs.importing import open_recording
 from planner.paths import resources_dir
-from planner.present.report.document import Bullets, Drawing, Prose, ReportTable
+from planner.present.report.document import Bullets, Drawing, DrawingLabel, Prose, ReportTable
 from planner.present.report.recording_report import report_on_recording
 
 
@@ -50,5 +50,6 @@ def test_curves_begin_with_the_recording_whatever_the_clock_says():
         samples = [sample(begin + second, a={"power_watts": 100.0 + second}) for second in range(4)]
         return _section(report_on_recording(recording(CARDS, *samples), TODAY), "Readings")
 
-    assert readings(0.0) is not None
+    (power,) = [block for block in readings(0.0).blocks if isinstance(block, Drawing)]
+    assert "100\u2009W" in [shape.text for shape in power.shapes if isinstance(shape, DrawingLabel)]
     assert readings(0.0) == readings(100.0)

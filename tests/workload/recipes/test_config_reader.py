@@ -12,6 +12,8 @@ from planner.errors import RecipeError
         ({"base_model": "x", "adapter": "mora"}, "adapter is not estimated, got mora"),
         ({"base_model": "x", "lora_dropout": "much", "adapter": "lora"}, "lora_dropout must be a number"),
         ({"base_model": "x", "micro_batch_size": 0}, "micro_batch_size must be a whole number"),
+        ({"base_model": "x", "micro_batch_size": 150_000_000}, "a whole number from 1 to 100,000,000"),
+        ({"base_model": "x", "lora_dropout": 1.5e9, "adapter": "lora"}, "lora_dropout must be a number"),
         ({"base_model": "x", "micro_batch_size": True}, "micro_batch_size must be a whole number"),
         ({"base_model": 3}, "base_model must be a string"),
         ({"base_model": "x", "gradient_checkpointing": "maybe"}, "gradient_checkpointing must be true or false"),

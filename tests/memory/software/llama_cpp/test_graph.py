@@ -6,7 +6,14 @@ dimensions named here, a context of 4,096 tokens unless said, micro-batches of 5
 
 import pytest
 
-from planner.memory.software.llama_cpp.graph import GraphAllocator, GraphBatch, GraphNetwork, compute_buffer_bytes
+from planner.memory.software.llama_cpp.graph import (
+    NO_COPIES,
+    ExpertCopies,
+    GraphAllocator,
+    GraphBatch,
+    GraphNetwork,
+    compute_buffer_bytes,
+)
 from planner.models.architecture import Attention, LatentAttention, Layer, Mlp, Moe, Norm
 from planner.units import MIB
 
@@ -92,3 +99,9 @@ def test_the_smallest_hole_that_is_large_enough_is_taken_and_holes_join():
     places.free(fourth)
     assert places.allocate(256) == (1664, 256)
     assert places.furthest == 1920
+
+
+def test_weights_are_copied_to_the_card_from_32_rows_on():
+    copies = ExpertCopies()
+    assert copies.for_rows(32) is copies
+    assert copies.for_rows(31) is NO_COPIES

@@ -59,3 +59,12 @@ def test_indexers_alternate_after_an_offset(offset: dict[str, int], expected: st
     layers = by_layer(tiny("glm_moe_dsa", **LATENT, index_topk_freq=2, **offset))
     widths = [layer.mixer.indexer_dim for layer in layers if isinstance(layer.mixer, LatentAttention)]
     assert "".join("1" if width else "0" for width in widths) == expected
+
+
+def test_gpt_oss_has_biases_unless_its_configuration_says_otherwise() -> None:
+    def biases(**changes: object) -> list[str]:
+        layer = by_layer(tiny("gpt_oss", num_local_experts=4, num_experts_per_tok=2, **changes))[0]
+        return [tensor.name for tensor in layer.tensors if tensor.name.endswith("q_proj.bias")]
+
+    assert len(biases()) == 1
+    assert biases(attention_bias=False) == []

@@ -40,7 +40,7 @@ def test_bert_drops_out_and_takes_its_softmax_in_its_own_format() -> None:
     found = read("bert")
     dropouts = (attention(found).dropout, found.main.groups[0].layer.hidden_dropout, found.main.embedding_dropout)
     assert dropouts == (0.1, 0.1, 0.1)
-    assert not attention(found).fp32_softmax
+    assert (attention(found).fp32_softmax, attention(found).rotary) == (False, False)
 
 
 def test_relative_positions_rule_out_the_fused_kernel() -> None:

@@ -25,6 +25,7 @@ def test_t5_drops_out_everywhere_and_gates_with_the_stepwise_gelu() -> None:
     assert isinstance(layer.mixer, Attention)
     assert {layer.mixer.dropout, layer.feed_forward.dropout, layer.hidden_dropout} == {0.1}
     assert layer.cross_attention is not None
+    assert not layer.norm.native
 
 
 def test_relative_positions_stand_in_the_first_layer_or_in_all() -> None:
