@@ -42,7 +42,8 @@ from planner.workload.workload import Inference
 _SIMULATION: Final = "serving simulation"
 _CURVE: Final = "serving curve"
 _TRACE: Final = "serving trace"
-_TRACES: Final = "Traces of requests (*.csv *.jsonl);;All files (*)"
+_TRACE_ENDINGS: Final = (".csv", ".jsonl")
+_TRACES: Final = f"Traces of requests ({' '.join(f'*{ending}' for ending in _TRACE_ENDINGS)});;All files (*)"
 _ROLES: Final[dict[Outcome, str]] = {"yes": "good", "probably": "", "probably-not": "warn", "no": "bad"}
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _NO_GPU: Final = "Choose a GPU, or let the search below find one."
@@ -140,13 +141,15 @@ class ServingPanel(QFrame):
         self._tasks.run(_TRACE, partial(load_traffic, path), partial(self._use_trace, path.name), self._report)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Accept a single file."""
-        if dropped_path(event) is not None:
+        """Accept a single trace file; the window takes any other."""
+        if _dropped_trace(event) is None:
+            event.ignore()
+        else:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Simulate the requests of the dropped trace file."""
-        path = dropped_path(event)
+        path = _dropped_trace(event)
         if path is not None:
             event.acceptProposedAction()
             self.load_trace(path)
@@ -278,3 +281,8 @@ class _LatencyGrid(QWidget):
                 label, index, column, _RIGHT if 0 < column < len(line) - 1 else Qt.AlignmentFlag.AlignLeft
             )
         self._lines.append(line)
+
+
+def _dropped_trace(event: QDropEvent) -> Path | None:
+    path = dropped_path(event)
+    return path if path is not None and path.suffix.lower() in _TRACE_ENDINGS else None

@@ -131,16 +131,13 @@ def test_a_dropped_file_is_simulated_and_one_without_requests_is_reported(served
     assert "chat.csv" in panel.text
 
 
-def test_what_is_no_file_is_not_accepted(served):
-    data = QMimeData()
-    data.setText("words")
+def test_plans_are_left_to_the_window(served, tmp_path):
     panel = _panel(served)
-    move, left, plain = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    entering = QDragEnterEvent(QPoint(5, 5), move, data, left, plain)
-    entering.ignore()
+    data, rest = _dropped(tmp_path / "plan.json")
+    entering = QDragEnterEvent(QPoint(5, 5), rest[0], data, rest[2], rest[3])
     panel.dragEnterEvent(entering)
     assert not entering.isAccepted()
-    panel.dropEvent(QDropEvent(QPointF(5, 5), move, data, left, plain))
+    panel.dropEvent(QDropEvent(QPointF(5, 5), *rest))
     assert panel.traced is None
 
 
