@@ -10,6 +10,7 @@ import scrapes
 from fleet_kit import dcgm_fleet, exposition, real_prometheus, serving
 
 from planner.errors import PlannerError
+from planner.fleet import last_day
 from planner.fleet.connection import FleetConnection
 from planner.fleet.fleet import FleetWatch
 from planner.fleet.last_day import read_last_day
@@ -33,7 +34,7 @@ pytestmark = [
 ]
 
 
-def test_what_a_real_prometheus_scrapes_is_read(tmp_path):
+def test_what_a_real_prometheus_scrapes_is_read(tmp_path, monkeypatch):
     begun = time()
     rack = dcgm_fleet(16)
     pages = {
@@ -83,11 +84,13 @@ def test_what_a_real_prometheus_scrapes_is_read(tmp_path):
         assert set(watch.diagnose().verdicts) == {card.key for card in fleet.cards}
         history = card_history(source, first, fleet.at_seconds, 60.0, 600, 1.0)
         assert set(history.series(first.key, "power_watts").values) == {70.0}
-        # It has scraped for less than two minutes, so a minute or two of the day are held.
+        # It has scraped for some seconds, perhaps not at a full minute: of the day, these seconds are held.
+        monkeypatch.setattr(last_day, "_STEP_SECONDS", 1)
+        monkeypatch.setattr(last_day, "_STEPS", 86_400)
         (one,) = (day for key, day in read_last_day(source.server, source.names[0]).items() if key == first.key)
-        minutes = round(one.held_fraction * 24 * 60)
-        assert minutes in (1, 2, 3)
-        assert one.joules == pytest.approx(70.0 * 60 * minutes)
-        assert one.idle_seconds == 60 * minutes
+        seconds = round(one.held_fraction * 86_400)
+        assert 3 <= seconds <= 120
+        assert one.joules == pytest.approx(70.0 * seconds)
+        assert one.idle_seconds == seconds
         with pytest.raises(PlannerError, match="11,000 points"):
             source.server.query_range("up", 0, 20_000, 1)
