@@ -91,15 +91,18 @@ def test_only_processes_that_began_since_are_asked_for_their_parent(monkeypatch)
 
     monkeypatch.setattr(psutil, "Process", Asked)
     processes = HostProcesses()
-    assert processes.look_up(os.getpid()).name
-    known = set(asked)
-    asked.clear()
-    assert processes.look_up(os.getppid()).name
-    assert set(asked) == {os.getppid()}
-    processes.end_round()
-    asked.clear()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+    waiting = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(waiting, stdin=subprocess.PIPE) as first:
         assert processes.look_up(os.getpid()).name
-        assert child.pid in asked
-        assert os.getppid() in known - set(asked)
-        child.communicate(b"\n")
+        known = set(asked)
+        asked.clear()
+        assert processes.look_up(first.pid).name
+        assert set(asked) <= {first.pid}
+        processes.end_round()
+        asked.clear()
+        with subprocess.Popen(waiting, stdin=subprocess.PIPE) as second:
+            assert processes.look_up(os.getpid()).name
+            assert second.pid in asked
+            assert os.getppid() in known - set(asked)
+            second.communicate(b"\n")
+        first.communicate(b"\n")

@@ -126,7 +126,7 @@ def test_nothing_holds_impossible_targets_but_the_nearest_is_named():
 def test_configurations_are_left_out_with_their_reasons():
     last = searched(gpus=(), vendors=("NVIDIA", "Apple"), having=("own",), cards_per_replica=(1, 3), most_cards=8)[-1]
     reasons = {each.reason for each in last.left_out}
-    assert {"not-supported", "does-not-fit", "needs more than the best option even if all goes well"} <= reasons
+    assert {"not-supported", "does-not-fit", "cannot beat the best option"} <= reasons
     over = searched(budget_usd=1.0)[-1]
     assert over.options == ()
     assert "over the budget" in {each.reason for each in over.left_out}
