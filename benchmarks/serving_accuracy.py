@@ -40,6 +40,7 @@ from planner.performance.inference.steps import AS_ESTIMATED
 from planner.performance.reach import kernel_width
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.serving.answer import ServingWish
 from planner.plan.serving.find_service import plan_serving
 from planner.plan.serving.service_simulation import deploy_plan
 from planner.serving.deployment import Deployment, ServingSetup
@@ -441,7 +442,8 @@ def print_speed(catalog: Catalog) -> None:
     )
     targets = Targets(limits=(parse_latency_target("ttft", "p95=1s"), parse_latency_target("itl", "p95=50ms")))
     begin, first, tried = time.process_time(), 0.0, 0
-    for answer in plan_serving(plan, catalog, chat, targets, date(2026, 11, 22)):
+    wish = ServingWish(kv_caches=("fp8",))
+    for answer in plan_serving(plan, catalog, chat, targets, date(2026, 11, 22), wish):
         first, tried = first or (time.process_time() - begin if answer.best else 0.0), answer.done
     print(f"a search over {tried} configurations: {first:.1f} s to its first answer, ", end="")
     print(f"{time.process_time() - begin:.1f} s in all")
