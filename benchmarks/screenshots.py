@@ -471,6 +471,7 @@ def draw_readme_costs(window: "MainWindow", folder: Path) -> None:
     tab = window.cost()
     window.choose_scheme("light")
     window.workspace.replace(plans["always"], None)
+    wait_until(lambda: any(tab.curve.csv_rows()))
     save(window, folder / "cost-even-light.png")
     window.workspace.replace(plans["run"], None)
     tab.choose_hardware()

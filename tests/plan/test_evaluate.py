@@ -9,6 +9,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Parallel, Training
 
 LLAMA_8B = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
+DRAFTED_BY_NOBODY = Inference(profile="vllm", speculation={"method": "model", "model": "nobody/nothing"})
 PLANS = {
     "inference": LLAMA_8B,
     "training on 2": Plan(
@@ -95,6 +96,7 @@ def test_what_is_written_holds_no_catalog_record(catalog):
     [
         ({"model": ModelChoice(id="nobody/nothing")}, "model", "nobody/nothing"),
         ({"gpu": "rtx-9999"}, "gpu", "rtx-9999"),
+        ({"workload": DRAFTED_BY_NOBODY}, "speculation.model", "nobody/nothing"),
         ({"workload": Inference(parallel=Parallel(data=4)), "count": 2}, "parallel.data", "data parallelism of 4"),
     ],
 )
