@@ -471,7 +471,7 @@ def draw_readme_costs(window: "MainWindow", folder: Path) -> None:
     tab = window.cost()
     window.choose_scheme("light")
     window.workspace.replace(plans["always"], None)
-    wait_until(lambda: any(tab.curve.csv_rows()))
+    wait_until(lambda: tab.curve.data is not None and tab.curve.data.is_drawn and bool(tab.curve.read_out))
     save(window, folder / "cost-even-light.png")
     window.workspace.replace(plans["run"], None)
     tab.choose_hardware()
