@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.dtypes import AS_STORED
 from planner.errors import SpecError
-from planner.launch.settings import LaunchFacts, Measurement, Setting, settings_from
+from planner.launch.settings import OF_REQUESTS, LaunchFacts, Measurement, Setting, settings_from
 from planner.launch.text import command_line
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
@@ -31,8 +31,7 @@ def cache_fraction(facts: LaunchFacts, static_bytes: int) -> float | None:
     Raises:
         SpecError: If the plan sets a fraction that is too small, or none is large enough.
     """
-    pool, workload = facts.evaluation.memory.cache_pool, facts.workload
-    assert isinstance(workload, Inference)
+    pool, workload = facts.evaluation.memory.cache_pool, facts.inference
     own, name = serving_support(workload.profile), workload.profile or ""
     if pool is None:
         return None
@@ -85,12 +84,22 @@ def server_settings(options: tuple[Option, ...], workload: Inference) -> Iterato
                 yield Setting(option.key, "auto", "KV-cache precision: that of the computation", ("kv_cache",))
 
 
-def unexpressed_batch(workload: Inference) -> dict[str, str]:
-    """Return the reason why a batch other than the limit on sequences is not expressed, empty if it is expressed."""
-    limit = getattr(workload.engine, serving_support(workload.profile).sequence_limit)
-    if workload.batch == limit:
-        return {}
-    return {"batch": f"clients decide how many requests they send; up to {limit} run at the same time"}
+def unexpressed_fields(workload: Inference) -> dict[str, str]:
+    """Return the fields that no server with a paged cache has a setting for, with the reasons.
+
+    The batch is one of them unless it is the limit on sequences.
+    """
+    own, title = serving_support(workload.profile), SOFTWARE[workload.profile or ""].title
+    reasons = {
+        **OF_REQUESTS,
+        "common_prefix": "requests bring it; the prefix cache is on by default",
+        "attention": f"{title} chooses its kernels by the GPU",
+        "weights": f"{title} takes the format from the checkpoint: name one in this format",
+    }
+    limit = getattr(workload.engine, own.sequence_limit)
+    if workload.batch != limit:
+        reasons["batch"] = f"clients decide how many requests they send; up to {limit} run at the same time"
+    return reasons
 
 
 def speed_measurement(facts: LaunchFacts, start: str, *bench: str) -> Measurement:
@@ -98,8 +107,7 @@ def speed_measurement(facts: LaunchFacts, start: str, *bench: str) -> Measuremen
 
     vLLM's and SGLang's benchmarks have the same options, and print the same words.
     """
-    workload = facts.workload
-    assert isinstance(workload, Inference)
+    workload = facts.inference
     prompt, answer = request_tokens(workload)
     words = (
         *bench, "--dataset-name", "random", "--random-input-len", str(prompt), "--random-output-len", str(answer),

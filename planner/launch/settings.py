@@ -16,7 +16,7 @@ from planner.workload.choices import Task
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.servers import Option
 from planner.workload.rules import field_reader
-from planner.workload.workload import Inference, Workload
+from planner.workload.workload import Inference, Training, Workload
 
 Scalar = str | int | float | bool | None
 SettingValue = Scalar | tuple[Scalar | dict[str, str], ...]
@@ -132,6 +132,18 @@ class LaunchFacts(NamedTuple):
         return self.nodes * self.cards_per_node
 
     @property
+    def inference(self) -> Inference:
+        """Return the workload of a server's launcher."""
+        assert isinstance(self.workload, Inference)
+        return self.workload
+
+    @property
+    def training(self) -> Training:
+        """Return the workload of a trainer's launcher."""
+        assert isinstance(self.workload, Training)
+        return self.workload
+
+    @property
     def model(self) -> str:
         """Return the name or file by which a program loads the model."""
         choice = self.evaluation.plan.model
@@ -164,8 +176,8 @@ class Launcher(NamedTuple):
     version: str
     task: Task
     profiles: tuple[str, ...]
-    complete: Callable[[Plan], Plan]
     write: Callable[[LaunchFacts], Job]
+    complete: Callable[[Plan], Plan] = lambda plan: plan
     measure: Callable[[LaunchFacts, Job], tuple[Measurement, ...]] | None = None
     reader: CommandReader | None = None
     objectives: tuple[AlignmentMethod, ...] = ("none",)
@@ -250,12 +262,32 @@ class LaunchSettings(Spec):
     """Fields of the plan that neither the program nor the place can express."""
 
 
-ACCEPTANCE: Final = {"speculation.acceptance": "it is what the task gives: the server's metrics show it"}
-"""Reason why no program has a setting for the share of drafted tokens that is accepted."""
+OF_REQUESTS: Final = {
+    "prompt_length": "each request has its own; the longest that fits is the context",
+    "prompt_logits": "each request asks for its own",
+    "speculation.acceptance": "it is what the task gives: the server's metrics show it",
+}
+"""Fields that no server has a setting for, since requests bring them."""
+TAKES_WHAT_IT_NEEDS: Final = {"other_processes_bytes": "training takes what it needs, whatever else is on the GPU"}
+"""Field that no trainer has a setting for."""
 
 
-COMMON_PREFIX: Final = {"common_prefix": "requests bring it; the prefix cache is on by default"}
-"""Reason why no program has a setting for the tokens with which all prompts begin."""
+def accumulation(workload: Training) -> Setting:
+    """Return the setting of gradient accumulation, whose key is the same in all trainers."""
+    passes = workload.gradient_accumulation
+    comment = "forward passes before each optimizer step"
+    return Setting("gradient_accumulation_steps", passes, comment, ("gradient_accumulation",))
+
+
+def clipping(workload: Training, key: str) -> Setting:
+    """Return the setting `key` of gradient clipping, which is on by default."""
+    norm = 1.0 if workload.gradient_clipping else 0.0
+    return Setting(key, norm, "largest norm of the gradients; 0 clips none", ("gradient_clipping",))
+
+
+def with_prefix(prefix: str, settings: Iterable[Setting]) -> tuple[Setting, ...]:
+    """Return `settings` with their keys in a section, or with what all keys there begin with."""
+    return tuple(setting._replace(key=f"{prefix}{setting.key}") for setting in settings)
 
 
 def lora_slot_settings(workload: Inference, targets_key: str) -> list[Setting]:
@@ -271,9 +303,7 @@ def lora_slot_settings(workload: Inference, targets_key: str) -> list[Setting]:
 
 def draft_checkpoint(facts: LaunchFacts) -> str:
     """Return the checkpoint that drafts for a plan: the one that it names, else where to put the one of its model."""
-    workload = facts.workload
-    assert isinstance(workload, Inference)
-    own = workload.speculation
+    own = facts.inference.speculation
     return own.model or f"./{facts.model.rstrip('/').rpartition('/')[2]}-{own.method}"
 
 

@@ -34,6 +34,11 @@ def command_line(words: Iterable[str]) -> str:
     return " ".join(map(quoted, words))
 
 
+def lines_text(*lines: str) -> str:
+    """Return the text of a file with these lines."""
+    return "".join(f"{line}\n" for line in lines)
+
+
 def script_lines(job: Job, runner: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the lines of a shell script that runs `job`, behind the words of `runner`, such as `srun`.
 
@@ -60,8 +65,7 @@ def install_lines(job: Job) -> tuple[str, ...]:
 
 def container_script(job: Job, *before: str) -> str:
     """Return the shell script that runs `job` in a container of its image, after the lines `before`."""
-    lines = ("set -euo pipefail", *before, *install_lines(job), *script_lines(job))
-    return "".join(f"{line}\n" for line in lines)
+    return lines_text("set -euo pipefail", *before, *install_lines(job), *script_lines(job))
 
 
 def job_words(job: Job) -> tuple[str, ...]:
@@ -69,22 +73,24 @@ def job_words(job: Job) -> tuple[str, ...]:
     return (*job.start, *(word for setting in job.arguments for word in setting.words), *job.rest)
 
 
-def commented_words(job: Job) -> list[Commented | str]:
-    """Return the words of the job's arguments, with a comment at the first word of each."""
+def server_words(job: Job) -> tuple[list[str], list[Commented | str]]:
+    """Return the words that start a server in its container, and its arguments, each with a comment at its first word.
+
+    The server listens to all addresses of the container.
+    """
     words: list[Commented | str] = []
     for setting in job.arguments:
         first, *others = setting.words
         words += [Commented(first, setting.comment), *others]
-    return [*words, *job.rest]
+    words += [*job.rest, "--host", "0.0.0.0", "--port", str(job.port)]
+    return [*job.container_start, *job.start[1:]], words
 
 
 def config_text(config: ConfigFile) -> str:
     """Return the text of a program's configuration file. JSON and so its file have no comments."""
     if config.form == "modelfile":
         return "".join(
-            f"# {setting.comment}\n{setting.key} {setting.value}\n"
-            if setting.key.isupper()
-            else f"# {setting.comment}\nPARAMETER {setting.key} {setting.value}\n"
+            f"# {setting.comment}\n{'' if setting.key.isupper() else 'PARAMETER '}{setting.key} {setting.value}\n"
             for setting in config.settings
         )
     if config.form == "json":
@@ -94,7 +100,7 @@ def config_text(config: ConfigFile) -> str:
 
 def yaml_text(document: Mapping[str, Any]) -> str:
     """Return a document as YAML; a `Commented` value has its comment on its line."""
-    return "".join(f"{line}\n" for line in _yaml_lines(document, 0))
+    return lines_text(*_yaml_lines(document, 0))
 
 
 def _nested(settings: Iterable[Setting], *, comments: bool) -> dict[str, Any]:

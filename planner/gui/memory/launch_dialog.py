@@ -18,7 +18,7 @@ from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.launch.launch import launch_settings, save_launch_files
 from planner.launch.places import PLACES
-from planner.launch.places.shell import SHELL
+from planner.launch.places.scripts import SHELL
 from planner.launch.settings import Launcher, LaunchSettings, UnexpressedField
 from planner.launch.software import LAUNCHERS
 from planner.present.plan.settings import setting_title

@@ -2,13 +2,9 @@
 
 from typing import Final
 
-from planner.launch.places.compose import COMPOSE
-from planner.launch.places.dstack import DSTACK
-from planner.launch.places.kubernetes import KUBERNETES
-from planner.launch.places.ray import RAY
-from planner.launch.places.shell import SHELL
-from planner.launch.places.skypilot import SKYPILOT
-from planner.launch.places.slurm import SLURM
+from planner.launch.places.clouds import DSTACK, SKYPILOT
+from planner.launch.places.containers import COMPOSE, KUBERNETES
+from planner.launch.places.scripts import RAY, SHELL, SLURM
 
 PLACES: Final = {place.name: place for place in (SHELL, COMPOSE, SLURM, KUBERNETES, SKYPILOT, DSTACK, RAY)}
 """Places by name, the plain shell first."""

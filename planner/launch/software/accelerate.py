@@ -7,7 +7,18 @@
 from typing import Final, get_args
 
 from planner.errors import SpecError
-from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, RawWord, Setting
+from planner.launch.settings import (
+    TAKES_WHAT_IT_NEEDS,
+    ConfigFile,
+    Job,
+    Launcher,
+    LaunchFacts,
+    RawWord,
+    Setting,
+    accumulation,
+    clipping,
+    with_prefix,
+)
 from planner.workload.alignment import AlignmentMethod
 from planner.workload.training import Training
 
@@ -23,6 +34,9 @@ RENDEZVOUS: Final = (
     Setting("--main_process_port", _PORT, "port of the first node"),
 )
 """Arguments by which the nodes of a training find each other."""
+RESHARDING: Final = {True: "parameters are freed after the forward pass", False: "parameters are kept"}
+"""Comments on FSDP's parameters between the passes, by whether they are sharded again."""
+OFFLOADING: Final = {True: "parameters in RAM", False: "parameters stay on the GPU"}
 _OFFLOADS: Final = {"optimizer": ("cpu", "none"), "parameters": ("cpu", "cpu"), "nvme": ("nvme", "nvme")}
 _DEGREES: Final = {"tensor": "tp_size", "context": "cp_size"}
 SCRIPT_FIELDS: Final = dict.fromkeys(
@@ -40,8 +54,7 @@ SCRIPT_BASICS: Final = ("method", "weights", "optimizer", "micro_batch", "sequen
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Training)
+    workload = facts.training
     return Job(
         start=("accelerate", "launch"),
         requirement="accelerate==1.15.0",
@@ -57,7 +70,7 @@ def _write(facts: LaunchFacts) -> Job:
             "profile": "your script applies its kernels",
             "checkpoint_every": "accelerate wraps every layer",
             "parallel.gradient_as_bucket_view": "set DistributedDataParallelKwargs in your script",
-            "other_processes_bytes": "training takes what it needs, whatever else is on the GPU",
+            **TAKES_WHAT_IT_NEEDS,
         },
     )
 
@@ -88,8 +101,7 @@ def accelerate_settings(facts: LaunchFacts, workload: Training) -> tuple[Setting
         Setting("same_network", True, "default"),
     ]
     if workload.compute in _MIXED:
-        word = _MIXED[workload.compute]
-        settings.append(Setting("mixed_precision", word, "compute precision", ("compute",)))
+        settings.append(Setting("mixed_precision", _MIXED[workload.compute], "compute precision", ("compute",)))
     else:
         settings.append(Setting("mixed_precision", "no", f"{workload.compute}: your script loads the model so"))
     if parallel.pipeline > 1 or parallel.expert > 1 or parallel.sequence:
@@ -129,7 +141,7 @@ def _sharing(facts: LaunchFacts, workload: Training) -> tuple[str, tuple[Setting
             "Plan with --offload parameters, or with --profile deepspeed.",
         )
     if parallel.zero == 3:
-        return "FSDP", _fsdp_section(facts, workload)
+        return "FSDP", _fsdp_section(workload)
     return ("MULTI_GPU" if facts.cards > 1 else "NO"), ()
 
 
@@ -143,59 +155,37 @@ def _kind_comment(kind: str, workload: Training) -> str:
     return f"{kinds[kind]}, ZeRO-{workload.parallel.zero}" if kind == "DEEPSPEED" else kinds[kind]
 
 
-def _fsdp_section(facts: LaunchFacts, workload: Training) -> tuple[Setting, ...]:
+def _fsdp_section(workload: Training) -> tuple[Setting, ...]:
     """Return the section of FSDP, version 2: accelerate's default is still version 1."""
     parallel, full = workload.parallel, workload.activation_checkpointing == "full"
-    rows: tuple[tuple[str, str | bool | int, str, tuple[str, ...]], ...] = (
-        ("version", 2, "FSDP2 (the default is version 1)", ("parallel.zero",)),
-        (
-            "reshard_after_forward",
-            parallel.reshard_after_forward,
-            "parameters are freed after the forward pass" if parallel.reshard_after_forward else "parameters are kept",
-            ("parallel.reshard_after_forward",),
-        ),
-        (
-            "offload_params",
-            parallel.offload == "parameters",
-            "parameters in RAM" if parallel.offload == "parameters" else "parameters stay on the GPU",
-            ("parallel.offload",),
-        ),
-        (
-            "activation_checkpointing",
-            full,
-            "recompute every layer; keep the Trainer's gradient_checkpointing off" if full else "activations are kept",
-            ("activation_checkpointing",) if workload.activation_checkpointing != "selective" else (),
-        ),
-        ("auto_wrap_policy", "TRANSFORMER_BASED_WRAP", "one unit for each layer", ()),
-        ("state_dict_type", "SHARDED_STATE_DICT", "each GPU saves its part", ()),
-        ("cpu_ram_efficient_loading", True, "one process reads the weights", ()),
+    freed, offloads = parallel.reshard_after_forward, parallel.offload == "parameters"
+    recomputed = "recompute every layer; keep the Trainer's gradient_checkpointing off"
+    checkpointed = ("activation_checkpointing",) if workload.activation_checkpointing != "selective" else ()
+    rows = (
+        Setting("version", 2, "FSDP2 (the default is version 1)", ("parallel.zero",)),
+        Setting("reshard_after_forward", freed, RESHARDING[freed], ("parallel.reshard_after_forward",)),
+        Setting("offload_params", offloads, OFFLOADING[offloads], ("parallel.offload",)),
+        Setting("activation_checkpointing", full, recomputed if full else "activations are kept", checkpointed),
+        Setting("auto_wrap_policy", "TRANSFORMER_BASED_WRAP", "one unit for each layer"),
+        Setting("state_dict_type", "SHARDED_STATE_DICT", "each GPU saves its part"),
+        Setting("cpu_ram_efficient_loading", True, "one process reads the weights"),
     )
-    return tuple(Setting(f"fsdp_config.fsdp_{key}", value, comment, fields) for key, value, comment, fields in rows)
+    return with_prefix("fsdp_config.fsdp_", rows)
 
 
 def _deepspeed_section(workload: Training) -> tuple[Setting, ...]:
     parallel = workload.parallel
     states, parameters = _OFFLOADS.get(parallel.offload, ("none", "none"))
-    rows: tuple[tuple[str, str | bool | int | float, str, tuple[str, ...]], ...] = (
-        ("zero_stage", parallel.zero, "what replicas share", ("parallel.zero",)),
-        (
-            "gradient_accumulation_steps",
-            workload.gradient_accumulation,
-            "forward passes before each optimizer step",
-            ("gradient_accumulation",),
-        ),
-        (
-            "gradient_clipping",
-            1.0 if workload.gradient_clipping else 0.0,
-            "largest norm of the gradients; 0 clips none",
-            ("gradient_clipping",),
-        ),
-        ("offload_optimizer_device", states, "place of the optimizer states", ("parallel.offload",)),
-        ("offload_param_device", parameters, "place of the parameters", ("parallel.offload",)),
-        ("zero3_init_flag", parallel.zero == 3, "the model is made in parts", ()),
-        ("zero3_save_16bit_model", parallel.zero == 3, "parts are gathered to save them", ()),
+    rows = (
+        Setting("zero_stage", parallel.zero, "what replicas share", ("parallel.zero",)),
+        accumulation(workload),
+        clipping(workload, "gradient_clipping"),
+        Setting("offload_optimizer_device", states, "place of the optimizer states", ("parallel.offload",)),
+        Setting("offload_param_device", parameters, "place of the parameters", ("parallel.offload",)),
+        Setting("zero3_init_flag", parallel.zero == 3, "the model is made in parts"),
+        Setting("zero3_save_16bit_model", parallel.zero == 3, "parts are gathered to save them"),
     )
-    return tuple(Setting(f"deepspeed_config.{key}", value, comment, fields) for key, value, comment, fields in rows)
+    return with_prefix("deepspeed_config.", rows)
 
 
 ACCELERATE: Final = Launcher(
@@ -204,7 +194,6 @@ ACCELERATE: Final = Launcher(
     VERSION,
     "training",
     ("hf", "liger", "deepspeed"),
-    lambda plan: plan,
     _write,
     objectives=get_args(AlignmentMethod),
 )

@@ -6,11 +6,12 @@
 from typing import Final
 
 from planner.errors import SpecError
-from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, Setting
+from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, Setting, accumulation, clipping
 from planner.launch.software.trainer import (
     ATTENTIONS,
     UNEXPRESSED,
-    clipping,
+    AdapterKeys,
+    adapter_settings,
     lora_of,
     optimizer_name,
     refuse_unwritten,
@@ -27,12 +28,12 @@ _PRECISIONS: Final[dict[str, tuple[tuple[str, bool | str], ...]]] = {
     "fp32": (("bf16", False), ("float32", True)),
     "tf32": (("bf16", False), ("tf32", True)),
 }
+_ADAPTER_KEYS: Final = AdapterKeys("peft_use_dora", "bnb_config_kwargs.bnb_4bit_use_double_quant")
 _LOADED: Final = {"amp-bf16": "bf16", "amp-fp16": "fp16", "fp32": "fp32", "tf32": "fp32"}
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Training)
+    workload = facts.training
     refuse_unwritten(workload, _TITLE)
     if workload.compute not in _PRECISIONS:
         raise SpecError("compute", f"axolotl does not compute in {workload.compute}", "Choose amp-bf16.")
@@ -48,15 +49,10 @@ def _write(facts: LaunchFacts) -> Job:
         Setting("output_dir", "out", "folder of checkpoints"),
         Setting("learning_rate", 2e-4 if workload.adapts else 1e-5, "learning rate; choose yours"),
         Setting("micro_batch_size", workload.micro_batch, "sequences on each GPU", ("micro_batch",)),
-        Setting(
-            "gradient_accumulation_steps",
-            workload.gradient_accumulation,
-            "forward passes before each optimizer step",
-            ("gradient_accumulation",),
-        ),
+        accumulation(workload),
         Setting("sequence_len", workload.sequence_length, "sequence length", ("sequence_length",)),
         Setting("optimizer", optimizer_name(workload), "optimizer and its step", ("optimizer", "optimizer_step")),
-        clipping(workload),
+        clipping(workload, "max_grad_norm"),
         *(
             Setting(key, value, "compute precision, and format of the loaded weights", ("compute", *own))
             for key, value in _PRECISIONS[workload.compute]
@@ -87,35 +83,16 @@ def _write(facts: LaunchFacts) -> Job:
 def _adapters(workload: Training) -> tuple[Setting, ...]:
     if not workload.adapts:
         return ()
-    lora, weights = lora_of(workload), workload.weights or ""
-    quantized = weights.startswith("nf4")
-    rows = [
-        Setting("adapter", "qlora" if quantized else "lora", "adapters are trained", ("method",)),
-        Setting("lora_r", lora.rank, "rank of the adapters", ("lora.rank",)),
-        Setting("lora_alpha", 2 * lora.rank, "scale of the adapters; choose yours"),
-        Setting("lora_dropout", lora.dropout, "dropout of the adapters", ("lora.dropout",)),
-    ]
+    lora = lora_of(workload)
+    kind = "qlora" if (workload.weights or "").startswith("nf4") else "lora"
+    targets = Setting("lora_target_modules", target_names(lora), "layers with adapters")
     if lora.targets == "all-linear":
-        rows.append(Setting("lora_target_linear", True, "adapters on all linear layers", ("lora.targets",)))
-    else:
-        rows.append(Setting("lora_target_modules", target_names(lora), "layers with adapters", ("lora.targets",)))
-    if lora.dora:
-        rows.append(Setting("peft_use_dora", True, "weight-decomposed adapters", ("lora.dora",)))
-    if lora.adapter_dtype == "bf16":
-        rows.append(Setting("peft_autocast_adapter_dtype", False, "adapters in 16 bits", ("lora.adapter_dtype",)))
-    if quantized:
-        rows.append(Setting("load_in_4bit", True, "frozen weights in NF4", ("method", "weights")))
-        rows.append(
-            Setting(
-                "bnb_config_kwargs.bnb_4bit_use_double_quant",
-                weights.endswith("dq"),
-                "scales quantized again",
-                ("weights",),
-            )
-        )
-    elif weights == "int8":
-        rows.append(Setting("load_in_8bit", True, "frozen weights in INT8", ("weights",)))
-    return tuple(rows)
+        targets = Setting("lora_target_linear", True, "adapters on all linear layers")
+    narrow = Setting("peft_autocast_adapter_dtype", False, "adapters in 16 bits", ("lora.adapter_dtype",))
+    return (
+        Setting("adapter", kind, "adapters are trained", ("method",)),
+        *adapter_settings(workload, _ADAPTER_KEYS, targets, *((narrow,) if lora.adapter_dtype == "bf16" else ())),
+    )
 
 
 def _loss(workload: Training) -> tuple[Setting, ...]:
@@ -135,6 +112,4 @@ def _loss(workload: Training) -> tuple[Setting, ...]:
     return (Setting("chunked_cross_entropy", False, "loss from full logits", ("loss",)),)
 
 
-AXOLOTL: Final = Launcher(
-    "axolotl", _TITLE, "axolotl 0.19.0", "training", ("hf", "liger", "deepspeed"), lambda plan: plan, _write
-)
+AXOLOTL: Final = Launcher("axolotl", _TITLE, "axolotl 0.19.0", "training", ("hf", "liger", "deepspeed"), _write)

@@ -7,13 +7,22 @@
 from typing import Final, get_args
 
 from planner.errors import SpecError
-from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, Setting
+from planner.launch.settings import (
+    TAKES_WHAT_IT_NEEDS,
+    ConfigFile,
+    Job,
+    Launcher,
+    LaunchFacts,
+    Setting,
+    accumulation,
+    clipping,
+)
 from planner.launch.software.accelerate import SCRIPT_BASICS, SCRIPT_FIELDS
 from planner.workload.alignment import AlignmentMethod
 from planner.workload.training import Training
 
-VERSION: Final = "deepspeed==0.19.8"
-CONFIG: Final = "ds_config.json"
+_VERSION: Final = "deepspeed==0.19.8"
+_CONFIG: Final = "ds_config.json"
 IMAGE: Final = "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-devel"
 _SECTIONS: Final = {"amp-bf16": "bf16", "amp-fp16": "fp16"}
 _TYPES: Final = {"adamw": "AdamW", "lion": "Lion", "muon": "Muon", "sgd": "SGD"}
@@ -34,28 +43,18 @@ def deepspeed_settings(facts: LaunchFacts, workload: Training) -> tuple[Setting,
         )
     settings = [
         Setting("train_micro_batch_size_per_gpu", workload.micro_batch, "sequences on each GPU", ("micro_batch",)),
-        Setting(
-            "gradient_accumulation_steps",
-            workload.gradient_accumulation,
-            "forward passes before each optimizer step",
-            ("gradient_accumulation",),
-        ),
+        accumulation(workload),
         Setting(
             "train_batch_size",
             workload.micro_batch * workload.gradient_accumulation * facts.cards,
             "sequences of all GPUs in each optimizer step",
             ("parallel.data", "count"),
         ),
-        Setting(
-            "gradient_clipping",
-            1.0 if workload.gradient_clipping else 0.0,
-            "largest norm of the gradients; 0 clips none",
-            ("gradient_clipping",),
-        ),
+        clipping(workload, "gradient_clipping"),
     ]
     if workload.compute in _SECTIONS:
-        key = _SECTIONS[workload.compute]
-        settings.append(Setting(f"{key}.enabled", True, "compute precision, with weights in fp32", ("compute",)))
+        key = f"{_SECTIONS[workload.compute]}.enabled"
+        settings.append(Setting(key, True, "compute precision, with weights in fp32", ("compute",)))
     if workload.optimizer in _TYPES:
         settings.append(Setting("optimizer.type", _TYPES[workload.optimizer], "optimizer", ("optimizer",)))
         settings.append(Setting("optimizer.params.lr", 1e-5, "learning rate; choose yours"))
@@ -77,15 +76,13 @@ def _zero_settings(workload: Training) -> tuple[Setting, ...]:
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Training)
-    settings = deepspeed_settings(facts, workload)
+    workload = facts.training
     return Job(
         start=("deepspeed",),
-        requirement=VERSION,
+        requirement=_VERSION,
         arguments=(Setting("--num_gpus", facts.cards_per_node, "one process for each GPU", ("count",)),),
-        rest=("train.py", "--deepspeed", "--deepspeed_config", CONFIG),
-        configs=(ConfigFile(CONFIG, "json", settings),),
+        rest=("train.py", "--deepspeed", "--deepspeed_config", _CONFIG),
+        configs=(ConfigFile(_CONFIG, "json", deepspeed_settings(facts, workload)),),
         image=IMAGE,
         in_image=False,
         expressed=("profile",),
@@ -93,7 +90,7 @@ def _write(facts: LaunchFacts) -> Job:
         unexpressed={
             **SCRIPT_FIELDS,
             "checkpoint_every": "your script checkpoints its layers",
-            "other_processes_bytes": "training takes what it needs, whatever else is on the GPU",
+            **TAKES_WHAT_IT_NEEDS,
         },
     )
 
@@ -104,7 +101,6 @@ DEEPSPEED: Final = Launcher(
     "DeepSpeed 0.19.8",
     "training",
     ("deepspeed",),
-    lambda plan: plan,
     _write,
     objectives=get_args(AlignmentMethod),
 )

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.dtypes import AS_STORED
 from planner.launch.settings import (
-    ACCEPTANCE,
+    OF_REQUESTS,
     CommandReader,
     Job,
     Launcher,
@@ -43,13 +43,11 @@ _BENCH_WORDS: Final = {
 }
 """Options of llama.cpp's benchmarks by those of llama-server."""
 UNEXPRESSED: Final = {
-    "prompt_length": "each request has its own; the longest that fits is the context",
-    "prompt_logits": "each request asks for its own",
+    **OF_REQUESTS,
     "compute": "llama.cpp chooses it by the kernel",
     "engine.n_outputs_max": "llama-server sets it itself",
     "other_processes_bytes": "llama-server takes what it needs, whatever else is on the GPU",
     "images": "each request has its own",
-    **ACCEPTANCE,
     "adapters.rank": "each file has its own",
     "adapters.targets": "each file has its own",
     "engine.ram": "it is what the machine has",
@@ -74,8 +72,7 @@ def model_settings(facts: LaunchFacts, key: str) -> Setting:
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Inference)
+    workload = facts.inference
     assert isinstance(workload.engine, LlamaCppSettings)
     engine, slots = workload.engine, workload.engine.slots or workload.batch
     context = (workload.context_length or 1) * slots
@@ -183,8 +180,7 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 
     **Source**: llama.cpp `tools/llama-bench/README.md` at commit 08d0baa; `tools/batched-bench`.
     """
-    workload = facts.workload
-    assert isinstance(workload, Inference)
+    workload = facts.inference
     (prompt, answer), requests = request_tokens(workload), workload.batch
     planned = facts.evaluation.plan.workload
     assert isinstance(planned, Inference)
@@ -237,8 +233,8 @@ LLAMA_SERVER: Final = Launcher(
     "llama.cpp 0.5.0",
     "inference",
     ("llama.cpp",),
-    complete,
     _write,
+    complete,
     _measure,
     CommandReader((("llama-server",),), read_llama_server),
 )

@@ -9,6 +9,8 @@ from planner.errors import SpecError
 from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, Setting
 from planner.launch.software.trainer import (
     UNEXPRESSED,
+    AdapterKeys,
+    adapter_settings,
     lora_of,
     refuse_unwritten,
     sharing_settings,
@@ -19,12 +21,15 @@ from planner.workload.training import Training
 _CONFIG: Final = "llama_factory.yaml"
 _TITLE: Final = "LLaMA-Factory"
 _ATTENTIONS: Final = {"eager": "disabled", "sdpa": "sdpa", "flash": "fa2"}
+_BITS: Final = "quantization_bit"
+_ADAPTER_KEYS: Final = AdapterKeys(
+    "use_dora", "double_quantization", "lora_rank", has_alpha=False, four_bits=(_BITS, 4), eight_bits=(_BITS, 8)
+)
 _PRECISIONS: Final = {"amp-bf16": "bf16", "amp-fp16": "fp16", "bf16": "pure_bf16", "tf32": "tf32"}
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Training)
+    workload = facts.training
     refuse_unwritten(workload, _TITLE)
     settings = (
         Setting("model_name_or_path", facts.model, "model", ("model",)),
@@ -78,22 +83,12 @@ def _precision(workload: Training) -> tuple[Setting, ...]:
 def _method(workload: Training) -> tuple[Setting, ...]:
     if not workload.adapts:
         return (Setting("finetuning_type", "full", "all parameters are trained", ("method",)),)
-    lora, weights = lora_of(workload), workload.weights or ""
+    lora = lora_of(workload)
     targets = "all" if lora.targets == "all-linear" else ",".join(lora.targets)
-    rows = [
+    return (
         Setting("finetuning_type", "lora", "adapters are trained", ("method",)),
-        Setting("lora_rank", lora.rank, "rank of the adapters", ("lora.rank",)),
-        Setting("lora_dropout", lora.dropout, "dropout of the adapters", ("lora.dropout",)),
-        Setting("lora_target", targets, "layers with adapters", ("lora.targets",)),
-    ]
-    if lora.dora:
-        rows.append(Setting("use_dora", True, "weight-decomposed adapters", ("lora.dora",)))
-    if weights.startswith("nf4"):
-        rows.append(Setting("quantization_bit", 4, "frozen weights in NF4", ("method", "weights")))
-        rows.append(Setting("double_quantization", weights.endswith("dq"), "scales quantized again", ("weights",)))
-    elif weights == "int8":
-        rows.append(Setting("quantization_bit", 8, "frozen weights in INT8", ("weights",)))
-    return tuple(rows)
+        *adapter_settings(workload, _ADAPTER_KEYS, Setting("lora_target", targets, "layers with adapters")),
+    )
 
 
 def _kernels(workload: Training) -> tuple[Setting, ...]:
@@ -112,6 +107,5 @@ LLAMA_FACTORY: Final = Launcher(
     "LLaMA-Factory 0.9.5",
     "training",
     ("hf", "liger", "unsloth", "deepspeed"),
-    lambda plan: plan,
     _write,
 )

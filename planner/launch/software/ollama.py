@@ -22,8 +22,7 @@ _NO_SETTING: Final = "Ollama has no such setting"
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Inference)
+    workload = facts.inference
     environment = tuple(settings_from(OLLAMA_ENVIRONMENT, workload))
     if workload.kv_cache not in OLLAMA_ENVIRONMENT[1].values:
         raise SpecError(
@@ -79,4 +78,4 @@ def _complete(plan: Plan) -> Plan:
     return settled.evolve(workload=settled.workload.evolve(engine=settled.workload.engine.evolve(kv_unified=unified)))
 
 
-OLLAMA: Final = Launcher("ollama", "Ollama", "Ollama 0.30", "inference", ("llama.cpp",), _complete, _write)
+OLLAMA: Final = Launcher("ollama", "Ollama", "Ollama 0.30", "inference", ("llama.cpp",), _write, _complete)

@@ -9,12 +9,10 @@ from planner.launch.paged_server import (
     cache_fraction,
     server_settings,
     speed_measurement,
-    unexpressed_batch,
+    unexpressed_fields,
     with_sequence_limit,
 )
 from planner.launch.settings import (
-    ACCEPTANCE,
-    COMMON_PREFIX,
     CommandReader,
     Job,
     Launcher,
@@ -37,7 +35,6 @@ from planner.workload.recipes.servers import (
     read_engine_command,
 )
 from planner.workload.software.sglang import SglangSettings
-from planner.workload.workload import Inference
 
 _VERSION: Final = "0.5.23"
 _PORT: Final = 30_000
@@ -92,24 +89,16 @@ _ALIASES: Final = {
     "--cuda-graph-max-bs": "--cuda-graph-max-bs-decode",
 }
 _NEUTRAL: Final = frozenset(("--host", "--port", "--served-model-name", "--trust-remote-code", "--enable-metrics"))
-_CLIENTS: Final = "each request has its own; the longest that fits is the context"
 _UNEXPRESSED: Final = {
-    "prompt_length": _CLIENTS,
-    **ACCEPTANCE,
-    **COMMON_PREFIX,
-    "prompt_logits": "each request asks for its own",
-    "attention": "SGLang chooses its kernels by the GPU",
     "parallel.pipeline_layers": "set SGLANG_PP_LAYER_PARTITION to these numbers",
     "parallel.expert": "SGLang splits experts across the tensor-parallel GPUs of a replica: set --ep-size",
     "images": "each request has its own",
-    "weights": "SGLang takes the format from the checkpoint: name one in this format",
     "other_processes_bytes": "SGLang counts what is free when it starts",
 }
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Inference)
+    workload = facts.inference
     assert isinstance(workload.engine, SglangSettings)
     loaded = [term.bytes for term in facts.evaluation.memory.terms if term.name in ("weights", "draft", "adapters")]
     fraction = cache_fraction(facts, sum(loaded))
@@ -144,7 +133,7 @@ def _write(facts: LaunchFacts) -> Job:
         image=f"lmsysorg/sglang:v{_VERSION}",
         container_start=("sglang",),
         port=_PORT,
-        unexpressed={**_UNEXPRESSED, **unexpressed_batch(workload)},
+        unexpressed={**unexpressed_fields(workload), **_UNEXPRESSED},
     )
 
 
@@ -184,8 +173,8 @@ SGLANG_SERVER: Final = Launcher(
     f"SGLang {_VERSION}",
     "inference",
     ("sglang",),
-    with_sequence_limit,
     _write,
+    with_sequence_limit,
     _measure,
     CommandReader((("sglang", "serve"), ("sglang.launch_server",)), _read, _ALIASES),
 )

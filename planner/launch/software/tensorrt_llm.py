@@ -10,12 +10,10 @@ from planner.launch.paged_server import (
     cache_fraction,
     server_settings,
     speed_measurement,
-    unexpressed_batch,
+    unexpressed_fields,
     with_sequence_limit,
 )
 from planner.launch.settings import (
-    ACCEPTANCE,
-    COMMON_PREFIX,
     CommandReader,
     ConfigFile,
     Job,
@@ -36,7 +34,6 @@ from planner.workload.recipes.servers import (
     read_engine_command,
 )
 from planner.workload.software.tensorrt_llm import TensorRtLlmSettings
-from planner.workload.workload import Inference
 
 _VERSION: Final = "1.2.1"
 _PORT: Final = 8_000
@@ -96,23 +93,16 @@ _ALIASES: Final = {
 }
 _NEUTRAL: Final = frozenset(("--host", "--port", "--backend", "--log_level", "--trust_remote_code", "backend"))
 _UNEXPRESSED: Final = {
-    **ACCEPTANCE,
-    **COMMON_PREFIX,
-    "prompt_length": "each request has its own; the longest that fits is the context",
-    "prompt_logits": "each request asks for its own",
-    "attention": "TensorRT-LLM chooses its kernels by the GPU",
     "parallel.pipeline_layers": "set pp_partition to these numbers",
     "parallel.data": "start a server for each replica",
     "parallel.expert": "TensorRT-LLM splits experts across the tensor-parallel GPUs of a server: set --ep_size",
     "images": "each request has its own",
-    "weights": "TensorRT-LLM takes the format from the checkpoint: name one in this format",
     "other_processes_bytes": "TensorRT-LLM counts what is free after a step",
 }
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Inference)
+    workload = facts.inference
     assert isinstance(workload.engine, TensorRtLlmSettings)
     fraction = cache_fraction(facts, 0)
     engine = workload.engine.evolve(free_gpu_memory_fraction=fraction or workload.engine.free_gpu_memory_fraction)
@@ -135,7 +125,7 @@ def _write(facts: LaunchFacts) -> Job:
         container_start=("trtllm-serve",),
         port=_PORT,
         expressed=("model",),
-        unexpressed={**_UNEXPRESSED, **unexpressed_batch(workload)},
+        unexpressed={**unexpressed_fields(workload), **_UNEXPRESSED},
     )
 
 
@@ -160,8 +150,8 @@ TENSORRT_LLM_SERVER: Final = Launcher(
     f"TensorRT-LLM {_VERSION}",
     "inference",
     ("tensorrt-llm",),
-    with_sequence_limit,
     _write,
+    with_sequence_limit,
     _measure,
     CommandReader((("trtllm-serve", "serve"), ("trtllm-serve",)), _read, _ALIASES, _CONFIG),
 )

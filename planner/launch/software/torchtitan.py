@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.errors import SpecError
-from planner.launch.settings import Job, Launcher, LaunchFacts, RawWord, Setting
+from planner.launch.settings import TAKES_WHAT_IT_NEEDS, Job, Launcher, LaunchFacts, RawWord, Setting
 from planner.plan.plan import Plan
 from planner.workload.recipes.torchtitan import CHUNKS, COMPUTE, CONFIGS, IMPLEMENTATIONS, POLICIES
 from planner.workload.training import Training
@@ -20,8 +20,7 @@ _ATTENTION: Final = "the model's configuration sets it (FlexAttention, which sav
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Training)
+    workload = facts.training
     _refuse_unwritten(facts, workload)
     own = CONFIGS[facts.evaluation.plan.model.id]
     arguments = (
@@ -62,7 +61,7 @@ def _write(facts: LaunchFacts) -> Job:
         ),
         unexpressed={
             "attention": _ATTENTION,
-            "other_processes_bytes": "training takes what it needs, whatever else is on the GPU",
+            **TAKES_WHAT_IT_NEEDS,
             "parallel.gradient_as_bucket_view": "torchtitan decides",
             "parallel.pipeline_layers": "set --parallelism.module_fqns_per_model_part to these stages",
             "profile": "torchtitan has models of its own in plain PyTorch",
@@ -203,4 +202,4 @@ def _complete(plan: Plan) -> Plan:
     return plan.evolve(workload=workload.evolve(**changes))
 
 
-TORCHTITAN: Final = Launcher("torchtitan", _TITLE, "torchtitan 0.3.0", "training", ("hf",), _complete, _write)
+TORCHTITAN: Final = Launcher("torchtitan", _TITLE, "torchtitan 0.3.0", "training", ("hf",), _write, _complete)

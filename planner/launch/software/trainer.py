@@ -3,11 +3,11 @@
 **Source**: transformers 5.23 `TrainingArguments`; the readers in `planner.workload.recipes` are their inverse.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.errors import SpecError
-from planner.launch.settings import LaunchFacts, Setting
+from planner.launch.settings import TAKES_WHAT_IT_NEEDS, LaunchFacts, Setting, accumulation, clipping, with_prefix
+from planner.launch.software.accelerate import OFFLOADING, RESHARDING
 from planner.launch.software.deepspeed import deepspeed_settings
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.recipes.keys import OPTIMIZER_NAMES
@@ -15,7 +15,7 @@ from planner.workload.training import Lora, Training
 
 ATTENTIONS: Final = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2"}
 UNEXPRESSED: Final = {
-    "other_processes_bytes": "training takes what it needs, whatever else is on the GPU",
+    **TAKES_WHAT_IT_NEEDS,
     "checkpoint_every": "every layer is checkpointed",
     "trainable": "name the trained parameters in the program's own patterns",
     "parallel.gradient_as_bucket_view": "the Trainer decides",
@@ -61,21 +61,10 @@ def step_settings(workload: Training) -> tuple[Setting, ...]:
     """Return the arguments of a step: batch, optimizer and clipping."""
     return (
         Setting("per_device_train_batch_size", workload.micro_batch, "sequences on each GPU", ("micro_batch",)),
-        Setting(
-            "gradient_accumulation_steps",
-            workload.gradient_accumulation,
-            "forward passes before each optimizer step",
-            ("gradient_accumulation",),
-        ),
+        accumulation(workload),
         Setting("optim", optimizer_name(workload), "optimizer and its step", ("optimizer", "optimizer_step")),
-        clipping(workload),
+        clipping(workload, "max_grad_norm"),
     )
-
-
-def clipping(workload: Training) -> Setting:
-    """Return the argument of gradient clipping, whose default is to clip."""
-    norm = 1.0 if workload.gradient_clipping else 0.0
-    return Setting("max_grad_norm", norm, "largest norm of the gradients; 0 clips none", ("gradient_clipping",))
 
 
 def sharing_settings(facts: LaunchFacts, workload: Training, title: str) -> tuple[Setting, ...]:
@@ -86,31 +75,64 @@ def sharing_settings(facts: LaunchFacts, workload: Training, title: str) -> tupl
     """
     parallel = workload.parallel
     if workload.profile == "deepspeed":
-        nested = deepspeed_settings(facts, workload)
         # The Trainer makes the optimizer, and hands its own numbers on.
+        own = (
+            one for one in deepspeed_settings(facts, workload) if not one.key.startswith(("optimizer.", "train_batch"))
+        )
         profile = Setting("deepspeed.steps_per_print", 10, "the section makes it DeepSpeed's", ("profile",))
-        kept = (one for one in nested if not one.key.startswith(("optimizer.", "train_batch")))
-        return (*(one._replace(key=f"deepspeed.{one.key}") for one in kept), profile)
+        return (*with_prefix("deepspeed.", own), profile)
     if parallel.zero == 0:
         return ()
     if parallel.zero != 3 or parallel.offload in ("optimizer", "nvme"):
         raise SpecError(
             "parallel", f"{title} shares so in DeepSpeed only", "Plan with --zero 3, or with --profile deepspeed."
         )
-    rows: Mapping[str, tuple[bool | str | int, str, tuple[str, ...]]] = {
-        "reshard_after_forward": (
+    rows = (
+        Setting("version", 2, "FSDP2"),
+        Setting(
+            "reshard_after_forward",
             parallel.reshard_after_forward,
-            "parameters are freed after the forward pass",
+            RESHARDING[True],
             ("parallel.reshard_after_forward",),
         ),
-        "offload_params": (parallel.offload == "parameters", "parameters in RAM", ("parallel.offload",)),
-        "auto_wrap_policy": ("TRANSFORMER_BASED_WRAP", "one unit for each layer", ()),
-    }
+        Setting("offload_params", parallel.offload == "parameters", OFFLOADING[True], ("parallel.offload",)),
+        Setting("auto_wrap_policy", "TRANSFORMER_BASED_WRAP", "one unit for each layer"),
+    )
     return (
         Setting("fsdp", ("full_shard", "auto_wrap"), "replicas share all states (FSDP)", ("parallel.zero",)),
-        Setting("fsdp_config.fsdp_version", 2, "FSDP2"),
-        *(Setting(f"fsdp_config.fsdp_{key}", value, comment, fields) for key, (value, comment, fields) in rows.items()),
+        *with_prefix("fsdp_config.fsdp_", rows),
     )
+
+
+class AdapterKeys(NamedTuple):
+    """A program's keys for adapters and for quantized frozen weights; those of the bits have the value beside them."""
+
+    dora: str
+    nested: str
+    rank: str = "lora_r"
+    has_alpha: bool = True
+    four_bits: tuple[str, bool | int] = ("load_in_4bit", True)
+    eight_bits: tuple[str, bool | int] = ("load_in_8bit", True)
+
+
+def adapter_settings(workload: Training, keys: AdapterKeys, targets: Setting, *own: Setting) -> tuple[Setting, ...]:
+    """Return the settings of adapters and of the frozen weights; `own` are further ones of the program."""
+    lora, weights = lora_of(workload), workload.weights or ""
+    alpha = Setting("lora_alpha", 2 * lora.rank, "scale of the adapters; choose yours")
+    settings = [
+        Setting(keys.rank, lora.rank, "rank of the adapters", ("lora.rank",)),
+        *((alpha,) if keys.has_alpha else ()),
+        Setting("lora_dropout", lora.dropout, "dropout of the adapters", ("lora.dropout",)),
+        targets._replace(fields=("lora.targets",)),
+        *((Setting(keys.dora, True, "weight-decomposed adapters", ("lora.dora",)),) if lora.dora else ()),
+        *own,
+    ]
+    if weights.startswith("nf4"):
+        settings.append(Setting(*keys.four_bits, "frozen weights in NF4", ("method", "weights")))
+        settings.append(Setting(keys.nested, weights.endswith("dq"), "scales quantized again", ("weights",)))
+    elif weights == "int8":
+        settings.append(Setting(*keys.eight_bits, "frozen weights in INT8", ("weights",)))
+    return tuple(settings)
 
 
 def lora_of(workload: Training) -> Lora:

@@ -12,6 +12,8 @@ from planner.launch.software.deepspeed import IMAGE
 from planner.launch.software.trainer import (
     ATTENTIONS,
     UNEXPRESSED,
+    AdapterKeys,
+    adapter_settings,
     lora_of,
     refuse_unwritten,
     sharing_settings,
@@ -36,14 +38,14 @@ _UNEXPRESSED: Final = {
     "alignment.score_batch": "TRL scores as many sequences at once as it trains",
     "alignment.reward_parameters": "the reward model that is named decides",
 }
+_ADAPTER_KEYS: Final = AdapterKeys("use_dora", "use_bnb_nested_quant")
 _LOADED: Final = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _LOSSES: Final = {"full-logits": "nll", "chunked": "chunked_nll"}
 _CHUNK_TOKENS: Final = 256
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Training)
+    workload = facts.training
     refuse_unwritten(workload, _TITLE)
     command, data = _COMMANDS[_objective(workload)]
     config = f"{command}.yaml"
@@ -177,23 +179,11 @@ def _precision(workload: Training) -> tuple[Setting, ...]:
 def _method(workload: Training) -> tuple[Setting, ...]:
     if not workload.adapts:
         return (Setting("use_peft", False, "all parameters are trained", ("method",)),)
-    lora = lora_of(workload)
-    rows = [
+    targets = Setting("lora_target_modules", target_names(lora_of(workload)), "layers with adapters")
+    return (
         Setting("use_peft", True, "adapters are trained", ("method",)),
-        Setting("lora_r", lora.rank, "rank of the adapters", ("lora.rank",)),
-        Setting("lora_alpha", 2 * lora.rank, "scale of the adapters; choose yours"),
-        Setting("lora_dropout", lora.dropout, "dropout of the adapters", ("lora.dropout",)),
-        Setting("lora_target_modules", target_names(lora), "layers with adapters", ("lora.targets",)),
-    ]
-    if lora.dora:
-        rows.append(Setting("use_dora", True, "weight-decomposed adapters", ("lora.dora",)))
-    weights = workload.weights or ""
-    if weights.startswith("nf4"):
-        rows.append(Setting("load_in_4bit", True, "frozen weights in NF4", ("method", "weights")))
-        rows.append(Setting("use_bnb_nested_quant", weights.endswith("dq"), "scales quantized again", ("weights",)))
-    elif weights == "int8":
-        rows.append(Setting("load_in_8bit", True, "frozen weights in INT8", ("weights",)))
-    return tuple(rows)
+        *adapter_settings(workload, _ADAPTER_KEYS, targets),
+    )
 
 
 def _loss(workload: Training) -> tuple[Setting, ...]:
@@ -214,7 +204,6 @@ TRL: Final = Launcher(
     "TRL 1.16.0",
     "training",
     ("hf", "liger", "deepspeed"),
-    lambda plan: plan,
     _write,
     objectives=get_args(AlignmentMethod),
 )

@@ -8,10 +8,8 @@ import math
 from typing import Final
 
 from planner.errors import SpecError
-from planner.launch.paged_server import server_settings, speed_measurement, unexpressed_batch, with_sequence_limit
+from planner.launch.paged_server import server_settings, speed_measurement, unexpressed_fields, with_sequence_limit
 from planner.launch.settings import (
-    ACCEPTANCE,
-    COMMON_PREFIX,
     FITTING_HINT,
     CommandReader,
     Job,
@@ -35,22 +33,14 @@ _PATCH: Final = {"0.33": "0.33.0", "0.19": "0.19.0", "0.11": "0.11.0"}
 _PORT: Final = 8000
 _STEP: Final = 100
 """The memory fraction is rounded up to 1/100."""
-_CLIENTS: Final = "each request has its own; the longest that fits is the context"
 _UNEXPRESSED: Final = {
-    "prompt_length": _CLIENTS,
-    "prompt_logits": "each request asks for its own",
-    "attention": "vLLM chooses its kernels by the GPU",
     "parallel.pipeline_layers": "set VLLM_PP_LAYER_PARTITION to these numbers",
-    **ACCEPTANCE,
-    **COMMON_PREFIX,
     "images": "vLLM limits images per request, but profiles one",
-    "weights": "vLLM takes the format from the checkpoint: name one in this format",
 }
 
 
 def _write(facts: LaunchFacts) -> Job:
-    workload = facts.workload
-    assert isinstance(workload, Inference)
+    workload = facts.inference
     assert isinstance(workload.engine, VllmSettings)
     version = workload.engine.version or "0.33"
     utilization = _memory_fraction(facts, workload.engine)
@@ -63,7 +53,7 @@ def _write(facts: LaunchFacts) -> Job:
     chosen += lora_slot_settings(workload, "--lora-target-modules")
     if workload.speculation.method is not None:
         chosen.append(_speculation(workload, facts))
-    unexpressed = {**_UNEXPRESSED, **unexpressed_batch(workload)}
+    unexpressed = {**unexpressed_fields(workload), **_UNEXPRESSED}
     parallel = workload.parallel
     if parallel.expert > 1 and parallel.expert == (parallel.data or 1) * parallel.tensor:
         chosen.append(Setting("--enable-expert-parallel", True, "experts split across all GPUs", ("parallel.expert",)))
@@ -126,8 +116,7 @@ def _memory_fraction(facts: LaunchFacts, engine: VllmSettings) -> float | None:
     pool, total = memory.cache_pool, memory.capacity_bytes
     if pool is None or not total:
         return engine.memory_utilization
-    workload = facts.workload
-    assert isinstance(workload, Inference)
+    workload = facts.inference
     per_sequence = pool.bytes / pool.sequences if pool.sequences else math.inf
     beside = int(pool.utilization * total) - pool.bytes
     needed = beside + per_sequence * min(workload.batch, engine.max_num_seqs or workload.batch)
@@ -177,5 +166,5 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 
 _READER: Final = CommandReader((("vllm", "serve"), ("vllm.entrypoints.openai.api_server",)), read_vllm_options)
 VLLM_SERVER: Final = Launcher(
-    "vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), with_sequence_limit, _write, _measure, _READER
+    "vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), _write, with_sequence_limit, _measure, _READER
 )

@@ -2,10 +2,8 @@ import pytest
 
 import planner
 from planner.errors import SpecError
-from planner.launch.places.clouds import card_name
-from planner.launch.places.dstack import DSTACK
-from planner.launch.places.kubernetes import KUBERNETES
-from planner.launch.places.skypilot import SKYPILOT
+from planner.launch.places.clouds import DSTACK, SKYPILOT, card_name
+from planner.launch.places.containers import KUBERNETES
 
 CATALOG = planner.load_catalog()
 

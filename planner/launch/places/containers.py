@@ -1,7 +1,8 @@
-"""Kubernetes: a Deployment for a server, a Job for a training.
+"""Places that run a container: Docker Compose with a service, Kubernetes with a Deployment or a Job.
 
-**Source**: kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus; labels of NVIDIA's GPU feature discovery are the
-names of `nvidia-smi` with hyphens.
+**Source**: docs.docker.com/compose/how-tos/gpu-support; Compose replaces `$` in values, so that it is written twice.
+kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus; labels of NVIDIA's GPU feature discovery are the names of
+`nvidia-smi` with hyphens.
 """
 
 from collections.abc import Mapping
@@ -10,8 +11,59 @@ from typing import Any, Final
 from planner.hardware.gpu import Gpu
 from planner.hardware.mig import sliced_card_id
 from planner.launch.settings import Job, LaunchFacts, LaunchFile, LaunchPlace, PlacedJob
-from planner.launch.text import Commented, commented_words, config_text, container_script, yaml_text
+from planner.launch.text import Commented, config_text, container_script, server_words, yaml_text
 from planner.units import GIB, ceil_div
+
+_FOLDER: Final = "/work"
+
+
+def _write_compose(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
+    service: dict[str, Any] = {"image": Commented(job.image, job.requirement)}
+    if job.port is not None:
+        for key, words in zip(("entrypoint", "command"), server_words(job), strict=True):
+            service[key] = [_escaped(word) for word in words]
+        service["ports"] = [f"{job.port}:{job.port}"]
+    else:
+        service["entrypoint"] = ["bash", "-c", _escaped(container_script(job))]
+    service["working_dir"] = _FOLDER
+    service["volumes"] = [Commented(f"./:{_FOLDER}", "the files of this folder, such as weights and settings")]
+    service["ipc"] = Commented("host", "processes share memory")
+    device = {
+        "driver": "nvidia",
+        "count": Commented(facts.cards_per_node, "GPUs of the plan"),
+        "capabilities": ["gpu"],
+    }
+    service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
+    return (LaunchFile(name="compose.yaml", text=yaml_text({"services": {"plan": service}})),)
+
+
+def _escaped(word: Commented | str) -> Commented | str:
+    if isinstance(word, Commented):
+        return Commented(_escaped(word.value), word.comment)
+    return str(word).replace("$", "$$")
+
+
+def _read_compose(document: Mapping[str, Any]) -> PlacedJob | None:
+    if "services" not in document:
+        return None
+    service = next(iter(document["services"].values()))
+    given = (word for key in ("entrypoint", "command") for word in service.get(key) or ())
+    words = tuple(word.replace("$$", "$") if isinstance(word, str) else word for word in given)
+    devices = service.get("deploy", {}).get("resources", {}).get("reservations", {}).get("devices", ({},))
+    count = devices[0].get("count")
+    cards = count if isinstance(count, int) else None
+    return _placed(words, cards=cards)
+
+
+COMPOSE: Final = LaunchPlace(
+    "compose",
+    "Docker Compose",
+    "Compose 2.30",
+    _write_compose,
+    _read_compose,
+    unexpressed={"gpu": "the service runs on the GPUs of its machine"},
+)
+
 
 _RESOURCES: Final = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu"}
 _SLICES: Final = "nvidia.com/mig-"
@@ -39,17 +91,15 @@ _LABELS: Final = {
     "rtx-5090": "NVIDIA-GeForce-RTX-5090",
 }
 _SHARED_MEMORY: Final = "16Gi"
-_FOLDER: Final = "/work"
 _SETTINGS: Final = "/settings"
 
 
-def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
+def _write_kubernetes(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
     name = "plan"
     labels = {"app": name}
     container: dict[str, Any] = {"name": name, "image": Commented(job.image, job.requirement)}
     if job.port is not None:
-        container["command"] = [*job.container_start, *job.start[1:]]
-        container["args"] = [*commented_words(job), "--host", "0.0.0.0", "--port", str(job.port)]
+        container["command"], container["args"] = server_words(job)
         container["env"] = [
             {"name": setting.key, "value": Commented(str(setting.value), setting.comment)}
             for setting in job.environment
@@ -84,21 +134,13 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
     pod["tolerations"] = [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}]
     template = {"metadata": {"labels": labels}, "spec": pod}
     if job.port is not None:
-        document = {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name},
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
-        }
+        version, kind = "apps/v1", "Deployment"
+        spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
     else:
         pod["restartPolicy"] = "Never"
-        document = {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": name},
-            "spec": {"backoffLimit": 0, "template": template},
-        }
-    files = [LaunchFile(name=f"{'deployment' if job.port else 'job'}.yaml", text=yaml_text(document))]
+        version, kind, spec = "batch/v1", "Job", {"backoffLimit": 0, "template": template}
+    document = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+    files = [LaunchFile(name=f"{kind.lower()}.yaml", text=yaml_text(document))]
     if job.configs:
         data = {config.name: config_text(config) for config in job.configs}
         settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
@@ -120,7 +162,7 @@ def _meaning(gpu: Gpu) -> str:
     return "slice of the plan, with the strategy `mixed`; with `single` it is called nvidia.com/gpu"
 
 
-def _read(document: Mapping[str, Any]) -> PlacedJob | None:
+def _read_kubernetes(document: Mapping[str, Any]) -> PlacedJob | None:
     if "apiVersion" not in document:
         return None
     pod = document["spec"]["template"]["spec"] if document["kind"] in ("Deployment", "Job") else document["spec"]
@@ -132,11 +174,22 @@ def _read(document: Mapping[str, Any]) -> PlacedJob | None:
     profile = slice_name.removeprefix(_SLICES) if slice_name else None
     environment = {item["name"]: str(item["value"]) for item in container.get("env", ()) if "value" in item}
     label = pod.get("nodeSelector", {}).get(_PRODUCT)
+    return _placed(words, environment=environment, cards=cards, card_name=label, profile=profile)
+
+
+def _placed(words: tuple[Any, ...], **stated: Any) -> PlacedJob:  # noqa: ANN401  # fields of `PlacedJob`, not yet validated
+    """Return the job whose container starts with `words`, which may run a script."""
     if words[:2] == ("bash", "-c"):
-        return PlacedJob(script=words[2], environment=environment, cards=cards, card_name=label, profile=profile)
-    return PlacedJob(words=words, environment=environment, cards=cards, card_name=label, profile=profile)
+        return PlacedJob(script=words[2], **stated)
+    return PlacedJob(words=words, **stated)
 
 
 KUBERNETES: Final = LaunchPlace(
-    "kubernetes", "Kubernetes", "Kubernetes 1.34", _write, _read, card_names=_LABELS, holds_configs=True
+    "kubernetes",
+    "Kubernetes",
+    "Kubernetes 1.34",
+    _write_kubernetes,
+    _read_kubernetes,
+    card_names=_LABELS,
+    holds_configs=True,
 )
