@@ -8,7 +8,7 @@ from planner.cli.report import prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.cost.carbon import carbon_by_region
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
-from planner.cost.rent_or_buy.hybrid import Hybrid
+from planner.cost.rent_or_buy.decision import Hybrid
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.result import CostResult, Decision, Footprint
 from planner.plan.batched_service import BatchedService, find_batched_service

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from planner.cost.constants import Constant, EgressTariff, egress_tariffs
 from planner.cost.energy import EnergyRecord, Region, merge_region
-from planner.cost.figure import Figure
+from planner.cost.figure import Constant, EgressTariff, Figure, egress_tariffs
 from planner.cost.owning.costs import Ownership
 from planner.cost.owning.purchase import Purchase
 from planner.cost.refresh.store import PriceStore, offers_in_use

@@ -87,15 +87,8 @@ class Throughput(Spec):
 
     def per_second(self, unit: WorkUnit) -> float | None:
         """Return the number of `unit` processed per second, or None if unknown."""
-        match unit:
-            case "tokens":
-                return self.tokens_per_second
-            case "samples":
-                return self.samples_per_second
-            case "steps":
-                return self.steps_per_second
-            case _:
-                return None
+        per_second: float | None = getattr(self, f"{unit}_per_second", None)
+        return per_second
 
 
 class RunHours(NamedTuple):

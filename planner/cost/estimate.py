@@ -13,11 +13,9 @@ from planner.cost.job import Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
 from planner.cost.owning.costs import full_power_watts, place_of
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
-from planner.cost.rent_or_buy.case import RESALE, TIME, USE, RentOrBuyCase
-from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case, rented_at
+from planner.cost.rent_or_buy.case import RESALE, TIME, USE, RentOrBuyCase, UnknownFigureError, build_case, rented_at
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back, paid_until
-from planner.cost.rent_or_buy.decision import DecisionInputs, make_decision
-from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, find_best_mix
+from planner.cost.rent_or_buy.decision import MOST_GROUPS, DecisionInputs, Hybrid, find_best_mix, make_decision
 from planner.cost.renting.quote import TERM_YEARS, RentQuote
 from planner.cost.renting.rent_cost import RentalMarket, rent_cost
 from planner.cost.renting.table import OfferRow

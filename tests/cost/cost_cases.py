@@ -7,8 +7,8 @@ from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
 from planner.cost.figure import Figure
 from planner.cost.job import DailyHours
+from planner.cost.owning.accounting import user_resale_curve
 from planner.cost.owning.costs import FIGURES, ServerSetup
-from planner.cost.owning.residual import user_resale_curve
 from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, RentOrBuyCase
 from planner.cost.terms import CostTerms
 from planner.plan.catalog import Catalog

@@ -8,10 +8,10 @@ from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import Figure
 from planner.cost.finance import annuity
 from planner.cost.job import DailyHours, Run
+from planner.cost.owning.accounting import user_resale_curve
 from planner.cost.owning.costs import ServerSetup
-from planner.cost.owning.residual import user_resale_curve
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, break_even_hours_per_year, break_even_years
-from planner.cost.rent_or_buy.hybrid import best_mix
+from planner.cost.rent_or_buy.decision import best_mix
 from planner.cost.renting.offer import ExchangeRate, Offer
 from planner.cost.renting.quote import RentFacts, quote
 from planner.cost.renting.table import CardDemand, quote_offers

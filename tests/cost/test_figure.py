@@ -1,10 +1,13 @@
-"""Input figures: ranges and quantiles."""
+"""Input figures: ranges and quantiles.
+
+MERGEDOC Published constants.
+"""
 
 import math
 
 import pytest
 
-from planner.cost.figure import NINETY_PERCENT, Figure, quantiles
+from planner.cost.figure import NINETY_PERCENT, Constant, Figure, quantiles
 from planner.errors import SpecError
 
 
@@ -49,3 +52,8 @@ def test_each_side_of_an_uneven_range_has_its_own_width() -> None:
     around_zero = Figure(value=0, low=-0.3, high=0.6, source="a study")
     assert around_zero.quantile(-NINETY_PERCENT) == pytest.approx(-0.3)
     assert around_zero.quantile(NINETY_PERCENT / 2) == pytest.approx(0.3)
+
+
+def test_a_constant_keeps_what_its_source_says_of_the_date() -> None:
+    constant = Constant(id="a", kind="pue", name="an average", value=1.5, unit="ratio", date="2024", source="a survey")
+    assert constant.figure.date == "2024"

@@ -6,8 +6,7 @@ import pytest
 from each_record import for_each
 
 from planner.cost.catalog import CostCatalog
-from planner.cost.constants import Constant
-from planner.cost.figure import Figure
+from planner.cost.figure import Constant, Figure
 from planner.cost.owning.costs import Ownership
 from planner.cost.owning.purchase import Purchase
 from planner.cost.renting.offer import Offer

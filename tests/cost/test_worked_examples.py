@@ -3,9 +3,15 @@
 import pytest
 
 from planner.cost.demand import Throughput, usd_per_million_tokens
-from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
+from planner.cost.owning.accounting import (
+    OwnedServers,
+    break_even_utilization,
+    owned_month,
+    payback_month,
+    value_lost_per_hour,
+    yearly_depreciation,
+)
 from planner.cost.owning.costs import FIGURES, ServerSetup, energy_use, upfront_costs
-from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
 from planner.cost.rent_or_buy.cash_flows import hours_to_pay_back
 from planner.cost.renting.quote import best_checkpoint_interval, commitment_share, interruption_overhead
 from planner.cost.terms import RentMode

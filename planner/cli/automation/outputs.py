@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from planner.cost.carbon import RegionCarbon
 from planner.cost.demand import Demand
-from planner.cost.rent_or_buy.hybrid import Hybrid
+from planner.cost.rent_or_buy.decision import Hybrid
 from planner.cost.rent_or_buy.uncertainty import Simulation, Swing
 from planner.cost.renting.offer import Offer
 from planner.cost.renting.table import OfferRow

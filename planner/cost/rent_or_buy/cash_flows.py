@@ -4,8 +4,8 @@ from typing import Final, NamedTuple
 
 from planner.cost.finance import annuity, ceil_with_tolerance, discounted
 from planner.cost.job import HOURS_PER_YEAR
+from planner.cost.owning.accounting import ResaleCurve
 from planner.cost.owning.costs import ServerSetup, financed_usd
-from planner.cost.owning.residual import ResaleCurve
 from planner.cost.result import BreakEven
 
 

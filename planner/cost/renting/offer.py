@@ -28,6 +28,10 @@ HIGHEST_USD_PER_GPU_HOUR: Final = 100.0
 """Upper bound of plausible prices; beyond the bounds, the source is wrong: marketplaces have shown 0 and 0.01."""
 
 
+PRICE_FIELDS: Final[dict[RentMode, str]] = {mode: f"{mode.replace('-', '_')}_price_usd_per_hour" for mode in RENT_MODES}
+"""Fields of an offer with its prices, by rental mode."""
+
+
 class ExchangeRate(Spec):
     """Value of one currency unit in US dollars on a given day."""
 
@@ -149,15 +153,8 @@ class Offer(Spec):
 
     def price_usd_per_hour(self, mode: RentMode) -> float | None:
         """Return the price of the machine in USD per hour, or None if it is not offered in this rental mode."""
-        match mode:
-            case "on-demand":
-                return self.on_demand_price_usd_per_hour
-            case "spot":
-                return self.spot_price_usd_per_hour
-            case "reserved-1y":
-                return self.reserved_1y_price_usd_per_hour
-            case _:
-                return self.reserved_3y_price_usd_per_hour
+        price: float | None = getattr(self, PRICE_FIELDS[mode])
+        return price
 
     def age_days(self, today: date) -> int | None:
         """Return the age of the price in days, or None if the price has no date."""

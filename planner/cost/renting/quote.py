@@ -7,9 +7,8 @@ from typing import Final
 
 from planner.base import Spec
 from planner.cost.catalog import CostCatalog
-from planner.cost.constants import Constant, EgressTariff
 from planner.cost.demand import HOURS_PER_MONTH, Demand
-from planner.cost.figure import Figure
+from planner.cost.figure import Constant, EgressTariff, Figure
 from planner.cost.finance import ceil_with_tolerance
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode, RentTerms

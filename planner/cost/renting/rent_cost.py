@@ -10,7 +10,7 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
 from planner.cost.figure import USER_SOURCE, Figure
 from planner.cost.finance import ceil_with_tolerance
-from planner.cost.renting.offer import Offer
+from planner.cost.renting.offer import PRICE_FIELDS, Offer
 from planner.cost.renting.quote import (
     MAX_CARDS_PER_MACHINE,
     TERM_YEARS,
@@ -117,8 +117,7 @@ class RentalMarket:
         """Return `offer`, or one of unknown origin, with as many cards as are used, each at the user's own price."""
         most = MAX_CARDS_PER_MACHINE if offer is None else offer.gpu_count
         cards = self.count / ceil_with_tolerance(self.count / most)
-        price_field = f"{self.terms.mode.replace('-', '_')}_price_usd_per_hour"
-        priced: dict[str, object] = {price_field: usd_per_gpu_hour * cards, "own": True}
+        priced: dict[str, object] = {PRICE_FIELDS[self.terms.mode]: usd_per_gpu_hour * cards, "own": True}
         if offer is None:
             priced |= {"id": "own-price", "provider": "your own offer", "instance": "your own offer"}
         else:

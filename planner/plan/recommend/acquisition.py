@@ -11,8 +11,7 @@ from planner.cost.demand import Demand
 from planner.cost.figure import TEN_TO_NINETY, Figure
 from planner.cost.finance import annuity
 from planner.cost.owning.costs import buys_servers, full_power_watts, upfront_costs
-from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase
-from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
+from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase, UnknownFigureError, build_case
 from planner.cost.renting.quote import RentFacts
 from planner.cost.renting.table import CardDemand, OfferRow, quote_offers
 from planner.cost.terms import CostTerms, PlaceKind

@@ -7,7 +7,7 @@ from typing import Final
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
 from planner.cost.rent_or_buy.cash_flows import ALWAYS_CHEAPER, FIXED_RENT, NEVER_DEARER
-from planner.cost.rent_or_buy.hybrid import Hybrid
+from planner.cost.rent_or_buy.decision import Hybrid
 from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import BreakEven, CostResult, Decision, Footprint, MoneyTerm, OwnCost, RentCost
 from planner.present import format as fmt
