@@ -45,16 +45,16 @@ from planner.fleet.prometheus import Prometheus
 from planner.fleet.sources import PrometheusSource, open_source
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_hardware
-from planner.hardware.own_file import read_own
+from planner.hardware.own import read_own
 from planner.hardware.query import GpuQuery
 from planner.launch.load import load_launch_file
 from planner.memory.logs.read import read_log
 from planner.models.catalog import ModelRecord
 from planner.models.readers.adapter import read_adapter
-from planner.models.readers.checkpoint.safetensors import read_header, read_index
 from planner.models.readers.config_json import read_config_file
 from planner.models.readers.gguf.model import read_gguf_model
 from planner.models.readers.model_file import read_model_file
+from planner.models.readers.safetensors import read_header, read_index
 from planner.models.readers.sources import open_local
 from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.history import History

@@ -100,7 +100,7 @@ def import_everything() -> None:
                 command(list(words))
     for encoding in ("utf-8-sig", "utf-16", "idna", "unicode_escape"):
         codecs.lookup(encoding)
-    for name in ("difflib", "planner.cli.monitor.command", "planner.hardware.own_file", *gui_app.LATER_IMPORTS):
+    for name in ("difflib", "planner.cli.monitor.command", "planner.hardware.own", *gui_app.LATER_IMPORTS):
         import_module(name)
 
 

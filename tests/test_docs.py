@@ -20,7 +20,7 @@ from planner.cli.main import COMMANDS as NAMES
 from planner.cli.main import main
 from planner.cost.refresh.refresh import HOSTS
 from planner.gui.manual import heading_slug
-from planner.models.readers.hub.repository import _HUB_DOMAINS
+from planner.models.readers.hub import _HUB_DOMAINS
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN

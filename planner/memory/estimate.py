@@ -33,9 +33,8 @@ from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.result import CachePool, DeviceShare, MemoryResult
 from planner.memory.software import memory_of
 from planner.memory.software.base import SoftwareMemory
-from planner.models.architecture import Architecture
+from planner.models.architecture import Architecture, with_image_size
 from planner.models.drafts import with_draft
-from planner.models.images import with_image_size
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import DEFAULT, serving_support

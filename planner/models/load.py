@@ -53,7 +53,7 @@ def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, obj
         NetworkError: As `load_model`.
     """
     if text.startswith(HUB_PREFIX):
-        from planner.models.readers.hub.model import read_hub_config
+        from planner.models.readers.hub import read_hub_config
 
         return text.removeprefix(HUB_PREFIX), read_hub_config(text)
     try:
@@ -75,7 +75,7 @@ def load_hub_model(text: str, stop: Callable[[], bool] = lambda: False) -> Loade
         ModelFileError: If the Hub has no such model.
         NetworkError: If the Hub cannot be reached.
     """
-    from planner.models.readers.hub.model import read_hub_model
+    from planner.models.readers.hub import read_hub_model
 
     return LoadedModel(text.removeprefix(HUB_PREFIX), read_hub_model(text, stop), text)
 

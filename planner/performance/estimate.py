@@ -3,8 +3,7 @@
 from typing import TypeAlias
 
 from planner.hardware.gpu import Gpu
-from planner.models.architecture import Architecture
-from planner.models.images import with_image_size
+from planner.models.architecture import Architecture, with_image_size
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
 from planner.workload.training import Training

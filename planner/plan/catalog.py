@@ -68,8 +68,10 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
     root = folder or catalog_dir()
     hardware = load_hardware(root)
     if own is not None and may_exist(own):
-        from planner.hardware.own import with_own_hardware  # most people have none
-        from planner.hardware.own_file import read_own
+        from planner.hardware.own import (
+            read_own,
+            with_own_hardware,  # most people have none
+        )
 
         hardware = with_own_hardware(hardware, read_own(own))
     return Catalog(hardware=hardware, models=load_models(root / "models"), folder=root, prices=prices)

@@ -6,9 +6,8 @@ from pydantic import ValidationError
 
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES
 from planner.errors import SpecError
-from planner.models.architecture import Architecture
+from planner.models.architecture import Architecture, embeds_images, image_tokens
 from planner.models.diffusion import DiffusionTransformer, find_networks
-from planner.models.images import embeds_images, image_tokens
 from planner.workload.alignment import Alignment
 from planner.workload.choices import DEFAULT_CONTEXT, Loss
 from planner.workload.formats import autocasts, product_format

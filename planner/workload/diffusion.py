@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from planner.base import Spec, unknown_name_error
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.errors import SpecError
-from planner.models.images import embeds_images
+from planner.models.architecture import embeds_images
 from planner.numbers import COUNT, parse_number
 from planner.workload.presentation import FieldContext, Presentation, command_line_only
 

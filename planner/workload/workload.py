@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from planner.base import Spec, unknown_name_error
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, SchemeFamily
-from planner.models.images import embeds_images
+from planner.models.architecture import embeds_images
 from planner.workload.choices import ATTENTION_TITLES, Attention
 from planner.workload.diffusion import Diffusion, ImageSizeField, known_weight_format
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards

@@ -1,7 +1,4 @@
-"""Input figures: ranges and quantiles.
-
-MERGEDOC Published constants.
-"""
+"""Input figures: ranges and quantiles."""
 
 import math
 

@@ -14,8 +14,7 @@ from planner.errors import CatalogError
 from planner.gui import app as gui_app
 from planner.gui.autosave import SavedSession
 from planner.gui.workspace import SAMPLE_PLAN
-from planner.hardware.own import OwnHardware
-from planner.hardware.own_file import write_own
+from planner.hardware.own import OwnHardware, write_own
 from planner.plan.files import load_plan, save_plan
 
 START = """

@@ -18,7 +18,7 @@ from planner.gui.choices import hub_choice
 from planner.gui.memory.subject import SubjectForm
 from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN
-from planner.models.readers.hub import repository
+from planner.models.readers import hub as repository
 
 NAME = "someone/tiny"
 

@@ -21,10 +21,12 @@ from planner.hardware.own import (
     derive_card,
     first_problem,
     make_card_change,
+    own_json,
+    read_own,
     unknown_changes,
     with_own_hardware,
+    write_own,
 )
-from planner.hardware.own_file import read_own, write_own
 
 TODAY = date(2026, 11, 22)
 MINE = {
@@ -344,3 +346,32 @@ def test_what_is_said_of_a_card_is_replaced_or_taken_back() -> None:
     assert own.change_of("l4") == newer
     assert own.with_change_replaced("l4", None) == OwnHardware()
     assert OwnHardware().change_of("l4") is None
+
+
+OWN = OwnHardware(changes=(CardChange(gpu="rtx-4090", purchase_price_usd=1_500.0, date="2026-11-22"),))
+
+
+def test_written_hardware_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "hardware.json"
+    write_own(file, OWN)
+    assert read_own(file) == OWN
+    assert file.read_text(encoding="utf-8") == own_json(OWN) + "\n"
+
+
+def test_a_missing_file_is_empty_unless_it_is_imported(tmp_path: Path) -> None:
+    from datetime import date
+
+    assert read_own(tmp_path / "none.json") == OwnHardware()
+    with pytest.raises(CatalogError, match="cannot be read"):
+        read_own(tmp_path / "none.json", date(2026, 11, 22))
+
+
+def test_json_states_the_version_and_omits_defaults() -> None:
+    assert own_json(OwnHardware()) == '{\n  "schema_version": 1\n}'
+    assert "power_limit_watts" not in own_json(OWN)
+
+
+def test_an_unwritable_folder_is_an_error_with_the_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CatalogError, match="cannot be written"):
+        write_own(tmp_path / "file" / "hardware.json", OWN)

@@ -4,7 +4,7 @@ import pytest
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, fullest_timeline
-from planner.models.images import (
+from planner.models.architecture import (
     DEFAULT_SIDE,
     embeds_images,
     image_elements,

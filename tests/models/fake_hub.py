@@ -11,7 +11,7 @@ from huggingface_hub import constants
 from made_files import safetensors_bytes, safetensors_header, tensor_bytes
 
 from planner.errors import ModelFileError, NetworkError
-from planner.models.readers.hub.model import read_hub_model
+from planner.models.readers.hub import read_hub_model
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

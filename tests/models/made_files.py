@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 
 from planner.ggml import GGML_TYPES
-from planner.models.readers.checkpoint.safetensors import BITS
+from planner.models.readers.safetensors import BITS
 
 Tensors = Mapping[str, tuple[str, Sequence[int]]]
 

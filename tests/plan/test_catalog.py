@@ -3,8 +3,7 @@
 import pytest
 
 from planner.errors import CatalogError
-from planner.hardware.own import CardChange, OwnHardware
-from planner.hardware.own_file import write_own
+from planner.hardware.own import CardChange, OwnHardware, write_own
 from planner.plan import catalog as module
 from planner.plan.catalog import load_catalog, load_catalog_or_bundled
 

@@ -16,10 +16,12 @@ from planner.hardware.own import (
     OwnHardware,
     first_problem,
     make_card_change,
+    own_json,
+    read_own,
     unknown_changes,
     with_own_hardware,
+    write_own,
 )
-from planner.hardware.own_file import own_json, read_own, write_own
 from planner.numbers import MONEY
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import change_summary

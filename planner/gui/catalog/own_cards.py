@@ -27,9 +27,10 @@ from planner.hardware.own import (
     derive_card,
     first_problem,
     make_card_change,
+    read_own,
     with_own_hardware,
+    write_own,
 )
-from planner.hardware.own_file import read_own, write_own
 from planner.numbers import GIBIBYTES, MONEY, WATTS
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate

@@ -27,8 +27,7 @@ from planner.memory.terms import (
     workload_symbol,
 )
 from planner.memory.weights import FOUR_BIT_SOURCE, dequantized_projection_terms, weights_term
-from planner.models.architecture import Architecture
-from planner.models.images import embeds_images, image_elements, image_patches, image_tokens
+from planner.models.architecture import Architecture, embeds_images, image_elements, image_patches, image_tokens
 from planner.workload.workload import Inference
 
 _HELD_SOURCE = (

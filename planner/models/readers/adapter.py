@@ -11,9 +11,9 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import ModelFileError
-from planner.models.readers.checkpoint.safetensors import FileTensor, read_header
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config
+from planner.models.readers.safetensors import FileTensor, read_header
 from planner.models.readers.sources import open_local, read_whole
 
 ADAPTER_FILE: Final = "adapter_config.json"

@@ -9,11 +9,11 @@ from typing import Final, NoReturn
 from planner.errors import TRACE_INSTRUCTIONS, ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.readers.adapter import ADAPTER_FILE, read_adapter
-from planner.models.readers.checkpoint.safetensors import INDEX, SINGLE, FileTensor, numbered_parts, read_checkpoint
-from planner.models.readers.checkpoint.stored import with_stored_sizes
 from planner.models.readers.config_json import read_config, read_config_fields, read_config_file
 from planner.models.readers.diffusers.pipeline import MODEL_INDEX, read_pipeline_folder
 from planner.models.readers.gguf.model import read_gguf_config, read_gguf_model
+from planner.models.readers.safetensors import INDEX, SINGLE, FileTensor, numbered_parts, read_checkpoint
+from planner.models.readers.stored import with_stored_sizes
 
 PICKLES: Final = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 WEIGHTS: Final = (".safetensors", ".gguf")

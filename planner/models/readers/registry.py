@@ -21,8 +21,8 @@ _FAMILIES: Final = (
     "vision.vit",
     "decoder.state_space",
     "decoder.linear_attention",
-    "multimodal.clip",
-    "multimodal.vision_language",
+    "vision.clip",
+    "vision.vision_language",
     "diffusers.pipeline",
 )
 

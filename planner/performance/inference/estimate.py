@@ -8,8 +8,7 @@ from planner.hardware.gpu import Gpu
 from planner.memory.inference.draft import draft_format
 from planner.memory.parallel.tensor import draft_is_divided
 from planner.memory.software import serving_memory
-from planner.models.architecture import Architecture
-from planner.models.images import image_patches
+from planner.models.architecture import Architecture, image_patches
 from planner.performance.certainty import ONE_SOURCE, spread_factor
 from planner.performance.efficiency import Family, family_of, is_family_measured
 from planner.performance.inference.images import image_time

@@ -1,7 +1,4 @@
-"""The accounting view of owned servers.
-
-MERGEDOC Resale bands and depreciation.
-"""
+"""The accounting view of owned servers."""
 
 import pytest
 

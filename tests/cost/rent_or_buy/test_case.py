@@ -1,7 +1,4 @@
-"""The inputs of a decision and the cash flows that follow from them, computed by hand.
-
-MERGEDOC The figures of owning that a case is built from.
-"""
+"""The inputs of a decision and the cash flows that follow from them, computed by hand."""
 
 from dataclasses import replace
 from datetime import date

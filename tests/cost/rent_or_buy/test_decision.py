@@ -1,7 +1,4 @@
-"""The decision: its verdict and confidence, both sides' figures, and the values at which it flips.
-
-MERGEDOC The best mix of owned and rented groups.
-"""
+"""The decision: its verdict and confidence, both sides' figures, and the values at which it flips."""
 
 from datetime import date
 

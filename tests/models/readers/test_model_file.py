@@ -5,9 +5,9 @@ import pytest
 from made_files import TINY, tiny_tensors, write_model, write_safetensors, write_shards
 
 from planner.errors import ModelFileError
-from planner.models.readers.checkpoint import safetensors as checkpoint
-from planner.models.readers.checkpoint.safetensors import numbered_parts, read_checkpoint
+from planner.models.readers import safetensors as checkpoint
 from planner.models.readers.model_file import read_model_config, read_model_file
+from planner.models.readers.safetensors import numbered_parts, read_checkpoint
 
 HALVES = ({"a": ("F32", [2])}, {"b": ("F16", [3])})
 

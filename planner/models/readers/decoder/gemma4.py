@@ -10,8 +10,7 @@ from planner.models.architecture import Architecture, Attention, Tensor
 from planner.models.readers.attention_patterns import windowed_layers
 from planner.models.readers.blocks import FeedForwardBlock, MixerBlock, StackSizes, dense_mlp, read_sizes
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFrame, assemble_decoder
-from planner.models.readers.decoder.experts import ExpertStyle, moe_block
+from planner.models.readers.decoder.assembly import DecoderFrame, ExpertStyle, assemble_decoder, moe_block
 from planner.models.readers.decoder.llama_like import GELU_GLU, GEMMA_NORMS
 from planner.models.readers.registry import Reader
 from planner.models.readers.tensors import FP32_RMS, Tensors, embedding, linear, mlp_tensors, norm_tensors

@@ -19,8 +19,9 @@ from planner.models.readers.blocks import (
     attention_blocks,
 )
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame
-from planner.models.readers.decoder.experts import (
+from planner.models.readers.decoder.assembly import (
+    DecoderFamily,
+    DecoderFrame,
     ExpertStyle,
     experts_after_dense_layers,
     experts_in_stepped_layers,

@@ -29,10 +29,12 @@ from planner.models.readers.blocks import (
     transform_blocks,
 )
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame, assemble_decoder
-from planner.models.readers.decoder.experts import (
+from planner.models.readers.decoder.assembly import (
     QWEN_EXPERTS,
+    DecoderFamily,
+    DecoderFrame,
     ExpertStyle,
+    assemble_decoder,
     experts_after_dense_layers,
     experts_in_stepped_layers,
     shared_width_from_count,

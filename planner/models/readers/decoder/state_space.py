@@ -20,8 +20,14 @@ from planner.models.readers.blocks import (
     read_sizes,
 )
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame, decoder_network, dense_blocks
-from planner.models.readers.decoder.experts import ExpertStyle, shared_width_from_field
+from planner.models.readers.decoder.assembly import (
+    DecoderFamily,
+    DecoderFrame,
+    ExpertStyle,
+    decoder_network,
+    dense_blocks,
+    shared_width_from_field,
+)
 from planner.models.readers.decoder.llama_like import BIASED, MLP_BIAS
 from planner.models.readers.decoder.moe import GRANITE_EXPERTS
 from planner.models.readers.decoder.state_mixers import Mamba2Sizes, mamba2_block, mamba_block

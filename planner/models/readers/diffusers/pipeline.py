@@ -10,15 +10,15 @@ from planner.errors import TRACE_INSTRUCTIONS, ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.diffusion import Component, ImageDecoder, find_networks
 from planner.models.layers import Tensor
-from planner.models.readers.checkpoint.safetensors import FileTensor, read_checkpoint
-from planner.models.readers.checkpoint.stored import sum_stored
 from planner.models.readers.config_defaults import config_defaults
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
 from planner.models.readers.diffusers.convolutional import read_autoencoder, read_unet
 from planner.models.readers.diffusers.transformers import read_flux, read_pixart, read_sd3
 from planner.models.readers.registry import Reader, read_fields
+from planner.models.readers.safetensors import FileTensor, read_checkpoint
 from planner.models.readers.sources import read_whole
+from planner.models.readers.stored import sum_stored
 from planner.models.readers.tensors import linear, tensor
 from planner.models.readers.vision.towers import CLIP
 

@@ -8,7 +8,7 @@ Only this module and `metadata` know llama.cpp's names.
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from planner.models.readers.gguf.metadata import GgufMetadata
+from planner.models.readers.gguf.header import GgufMetadata
 from planner.models.readers.sources import quoted_text
 
 Config = dict[str, object]

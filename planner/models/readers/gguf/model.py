@@ -9,13 +9,12 @@ from planner.dtypes import GGUF_FILE_TYPES
 from planner.errors import ModelFileError
 from planner.ggml import FILE_TYPE_NAMES
 from planner.models.architecture import Architecture, StoredLayer
-from planner.models.readers.checkpoint.safetensors import numbered_parts
-from planner.models.readers.checkpoint.stored import NetworkPart, sum_stored
 from planner.models.readers.config_json import read_config
 from planner.models.readers.gguf.architectures import config_from_metadata
-from planner.models.readers.gguf.header import MAX_TENSORS, GgufFile, GgufTensor, read_gguf
-from planner.models.readers.gguf.metadata import GgufMetadata
+from planner.models.readers.gguf.header import MAX_TENSORS, GgufFile, GgufMetadata, GgufTensor, read_gguf
+from planner.models.readers.safetensors import numbered_parts
 from planner.models.readers.sources import open_local, quoted_text
+from planner.models.readers.stored import NetworkPart, sum_stored
 
 _LAYER: Final = re.compile(r"blk\.(\d{1,6})\.")
 # As llama.cpp names routed experts in common/common.h, LLM_FFN_EXPS_REGEX.

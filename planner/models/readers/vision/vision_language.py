@@ -12,8 +12,7 @@ from planner.models.readers.attention_patterns import windowed_upper_layers
 from planner.models.readers.blocks import AttentionStyle, MlpStyle, StackSizes, attention_blocks, mlp_block, read_sizes
 from planner.models.readers.config_defaults import component_fields, config_defaults
 from planner.models.readers.config_fields import ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame, decoder_network
-from planner.models.readers.decoder.experts import QWEN_EXPERTS
+from planner.models.readers.decoder.assembly import QWEN_EXPERTS, DecoderFamily, DecoderFrame, decoder_network
 from planner.models.readers.decoder.llama_like import HEAD_NORMED
 from planner.models.readers.registry import Reader, read_fields
 from planner.models.readers.tensors import (

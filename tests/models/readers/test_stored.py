@@ -5,10 +5,10 @@ from made_files import TINY, tiny_tensors, write_model, write_safetensors
 
 from planner.errors import ModelFileError
 from planner.memory.weights import weight_bytes, weights_term
-from planner.models.readers.checkpoint.safetensors import FileTensor
-from planner.models.readers.checkpoint.stored import with_stored_sizes
 from planner.models.readers.config_json import read_config
 from planner.models.readers.model_file import read_model_config, read_model_file
+from planner.models.readers.safetensors import FileTensor
+from planner.models.readers.stored import with_stored_sizes
 
 LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 

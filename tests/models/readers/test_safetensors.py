@@ -7,7 +7,7 @@ import pytest
 from made_files import safetensors_bytes, safetensors_header, tensor_bytes, write_safetensors
 
 from planner.errors import ModelFileError
-from planner.models.readers.checkpoint.safetensors import MAX_HEADER_BYTES, read_header
+from planner.models.readers.safetensors import MAX_HEADER_BYTES, read_header
 from planner.models.readers.sources import open_local
 
 ONE = {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}

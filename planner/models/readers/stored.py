@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Architecture, Stack, StoredTensors
-from planner.models.readers.checkpoint.safetensors import FileTensor
+from planner.models.readers.safetensors import FileTensor
 from planner.models.readers.sources import quoted_text
 
 NetworkPart = Literal["embedding", "layers", "output", "other"]

@@ -1,1 +1,0 @@
-"""Readers of models on the Hugging Face Hub."""

@@ -1,1 +1,0 @@
-"""Readers of models that join a vision tower and a language model."""
