@@ -76,9 +76,9 @@ RESULTS = (
     "planner.cost.result.Decision",
     "planner.plan.recommend.option.Recommendation",
     "planner.plan.recommend.option.HardwareOption",
-    "planner.trace.facts.TracedFacts",
-    "planner.trace.facts.TracedPhase",
-    "planner.trace.facts.TraceDifference",
+    "planner.trace.recording.TracedFacts",
+    "planner.trace.recording.TracedPhase",
+    "planner.trace.recording.TraceDifference",
 )
 """What the public functions return; the names are no part of `planner`, since nobody makes such objects."""
 PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)

@@ -81,9 +81,9 @@ from planner.present.fleet.fleet_rows import fleet_rows, worst_first
 from planner.records import read_records
 from planner.serving.traffic_files import load_traffic
 from planner.serving_runs.read import read_serving_runs
-from planner.trace.analysis.summary import facts_of
-from planner.trace.child.messages import read_messages
+from planner.trace.analysis.memory import facts_of
 from planner.trace.files import is_recording_file, load_recording
+from planner.trace.messages import read_messages
 from planner.trace.notation import parse_arguments, parse_assumed_values, parse_input
 from planner.workload.workload import Inference
 

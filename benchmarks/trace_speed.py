@@ -27,11 +27,11 @@ ONE_RUN = """
 import json, resource, sys, time
 import torch
 from planner.trace.request import TraceRequest
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.trace.worker.building.build import build_run
 from planner.trace.worker.job import record_trace
 from planner.trace.worker.running import run
-from planner.trace.worker.observer import RunObserver
+from planner.trace.worker.observer import (RunObserver)
 
 asked = json.loads(sys.argv[1])
 request = TraceRequest.model_validate(asked["request"])

@@ -159,8 +159,8 @@ def _real_bytes(request: TraceRequest) -> int:
 
 def _traced(request: TraceRequest) -> dict[str, Any]:
     """Return the traced peak with its bounds, or the refusal."""
-    from planner.trace.worker.failures import explain_failure
     from planner.trace.worker.job import record_trace
+    from planner.trace.worker.refusals import explain_failure
 
     try:
         recording = record_trace(request, lambda *_: None)

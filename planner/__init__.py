@@ -295,7 +295,7 @@ if TYPE_CHECKING:
     )
     from planner.serving.traffic_files import load_traffic
     from planner.serving_runs.read import read_serving_runs
-    from planner.trace.analysis.summary import facts_of
+    from planner.trace.analysis.memory import facts_of
     from planner.trace.analysis.trace_result import conclude
     from planner.trace.files import load_recording, save_recording
     from planner.trace.request import Target, TraceRequest
@@ -430,7 +430,7 @@ _HOMES = {
     "estimate_time": "planner.performance.estimate",
     "evaluate": "planner.plan.evaluate",
     "evaluate_cost": "planner.plan.money",
-    "facts_of": "planner.trace.analysis.summary",
+    "facts_of": "planner.trace.analysis.memory",
     "fewest_cards": "planner.plan.solve",
     "find_batched_service": "planner.plan.batched_service",
     "find_faster_rental": "planner.plan.faster_rental",

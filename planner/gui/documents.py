@@ -26,7 +26,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import integer
 from planner.present.plan.settings import conflict_texts
 from planner.storage import may_exist, set_aside
-from planner.trace.facts import TracedFacts
+from planner.trace.recording import TracedFacts
 
 if TYPE_CHECKING:
     from planner.workload.recipes.recipe import Recipe
@@ -466,7 +466,7 @@ def _read_content(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
 
     if not is_recording_file(path):
         return load_model_file(path)
-    from planner.trace.analysis.summary import facts_of
+    from planner.trace.analysis.memory import facts_of
 
     recording = load_recording(path)
     store_recording(traces_dir(), recording)

@@ -19,7 +19,7 @@ from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.trace.facts import TracedFacts
+from planner.trace.recording import TracedFacts
 from planner.workload.choices import Goal
 from planner.workload.workload import Inference, Training, Workload
 

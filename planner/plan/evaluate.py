@@ -22,7 +22,7 @@ from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.sharing import SharedFit, resolve_sharing, shared_fits
-from planner.trace.facts import TracedFacts
+from planner.trace.recording import TracedFacts
 from planner.workload.software.registry import DEFAULT
 from planner.workload.speculation import Speculation
 from planner.workload.workload import Inference, Workload

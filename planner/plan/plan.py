@@ -11,7 +11,7 @@ from planner.cost.terms import CostTerms
 from planner.memory.corrections import Correction
 from planner.models.architecture import Architecture
 from planner.performance.setting import TimeSetting
-from planner.trace.facts import TracedFacts
+from planner.trace.recording import TracedFacts
 from planner.workload.parallel import MOST_CARDS
 from planner.workload.workload import Inference, Workload
 

@@ -12,7 +12,7 @@ from planner.performance.result import TimeResult
 from planner.performance.traced import TracedStep, step_time
 from planner.performance.vision import Kind, OperationCounts, Precision
 from planner.plan.plan import Plan
-from planner.trace.facts import TracedFacts
+from planner.trace.recording import TracedFacts
 from planner.trace.request import InputValue, ListInput, TensorInput, TraceRequest
 from planner.workload.workload import Workload
 

@@ -16,9 +16,8 @@ from planner.installation import update_hint
 from planner.parsing import parse_json, unpack_gzip
 from planner.storage import UnreadableFileError, may_exist, read_regular, write_atomically
 from planner.trace.analysis.live_memory import phase_at
-from planner.trace.analysis.summary import recording_digest
-from planner.trace.facts import CATEGORIES
-from planner.trace.recording import NEVER_FREED, RECORDING_VERSION, TraceRecording
+from planner.trace.analysis.memory import recording_digest
+from planner.trace.recording import CATEGORIES, NEVER_FREED, RECORDING_VERSION, TraceRecording
 from planner.trace.result import Timeline
 from planner.units import MIB
 

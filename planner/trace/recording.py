@@ -1,13 +1,138 @@
-"""Recording of one traced run: every allocation and free, in order, with its origin."""
+"""Recording of one traced run, every allocation and free in order with its origin, and its summary for plans."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import ConfigDict, FailFast, Field, model_validator
 
 from planner.base import Spec
 from planner.memory.result import PhaseName
-from planner.trace.facts import CATEGORIES, TraceDifference
 from planner.trace.request import TraceRequest
+
+Category = Literal[
+    "parameters",
+    "adapters",
+    "buffers",
+    "inputs",
+    "gradients",
+    "optimizer_states",
+    "activations",
+    "kv_cache",
+    "communication",
+    "temporaries",
+]
+CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
+
+
+class TraceDifference(Spec):
+    """Possible difference between trace and real run: an assumption, or memory that PyTorch does not report."""
+
+    name: str
+    """What may differ, such as the workspace of a kernel."""
+    explanation: str
+    """Why it may differ, as a sentence."""
+    source: str
+    """Where the bounds come from."""
+    bytes: int = 0
+    """Bytes that are included in the recording."""
+    low_bytes: int = 0
+    """Lower bound of the true size."""
+    high_bytes: int = 0
+    """Upper bound of the true size."""
+    place: str = ""
+    """Source line that causes it; empty if there is none."""
+
+
+class CategoryShare(Spec):
+    """Live allocations in one category: `count` allocations with a total size of `bytes`."""
+
+    category: Category
+    bytes: int = Field(ge=0)
+    count: int = Field(ge=0)
+
+
+class TracedPhase(Spec):
+    """Live memory at the peak of one phase, over all steps."""
+
+    name: PhaseName
+    """Phase of the run, such as the backward pass."""
+    explanation: str
+    """When in the phase the peak is, as a sentence."""
+    shares: tuple[CategoryShare, ...]
+    """Live allocations at the peak, by category."""
+
+    @property
+    def bytes(self) -> int:
+        """Return the total size of the live allocations in bytes."""
+        return sum(share.bytes for share in self.shares)
+
+
+class TracedFacts(Spec):
+    """Results of a trace that do not depend on the card."""
+
+    request: TraceRequest
+    """What was traced, and how."""
+    torch: str
+    """Version of PyTorch that made the trace."""
+    tested: bool
+    """Whether the trace is tested with this version of PyTorch."""
+    parameters: int = Field(ge=0)
+    """Parameters of the module."""
+    trainable_parameters: int = Field(ge=0)
+    """Parameters that receive gradients."""
+    phases: tuple[TracedPhase, ...] = Field(min_length=1)
+    """Live memory at the peak of each phase."""
+    reserved_bytes: int
+    """Memory that the caching allocator reserves on a card that is large enough."""
+    least_reserved_bytes: int
+    """Memory with which the run still completes on a small card, where the allocator releases cached memory."""
+    largest_tensor_bytes: int = Field(ge=0)
+    """Size of the largest tensor."""
+    differences: tuple[TraceDifference, ...] = ()
+    """What may differ in a real run."""
+    notes: tuple[str, ...] = ()
+    """What was assumed or left out, as sentences."""
+    flops: int | None = None
+    """Floating-point operations of the last step; None if they were not counted."""
+    convolution_flops: int | None = Field(default=None, ge=0, description="floating-point operations of convolutions")
+    product_elements: int | None = Field(
+        default=None,
+        ge=0,
+        description="output elements of matrix products, convolutions and attention in the last step",
+    )
+    operator_calls: int | None = Field(default=None, ge=0, description="operators run in the last step")
+    digest: str
+    """SHA-256 digest of the recording."""
+
+    @property
+    def peak(self) -> TracedPhase:
+        """Return the earliest phase with the most live bytes."""
+        return max(self.phases, key=lambda phase: phase.bytes)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Return the live memory at the peak in bytes."""
+        return self.peak.bytes
+
+    @property
+    def lower_margin_bytes(self) -> int:
+        """Return by how many bytes a real run's peak may be below the traced peak."""
+        return sum(max(difference.bytes - difference.low_bytes, 0) for difference in self.differences)
+
+    @property
+    def upper_margin_bytes(self) -> int:
+        """Return by how many bytes a real run's peak may be above the traced peak."""
+        return sum(max(difference.high_bytes - difference.bytes, 0) for difference in self.differences)
+
+    def reserved_bytes_within(self, available_bytes: int) -> int:
+        """Return the bytes that the allocator reserves under a limit, at least the minimum that the run needs."""
+        return min(self.reserved_bytes, max(self.least_reserved_bytes, available_bytes))
+
+    @model_validator(mode="after")
+    def _check_reserved_covers_allocated(self) -> Self:
+        if not self.allocated_bytes <= self.least_reserved_bytes <= self.reserved_bytes:
+            raise ValueError(f"the bytes reserved are fewer than needed for the {self.allocated_bytes:,} allocated")
+        return self
+
 
 RECORDING_VERSION: Final = 1
 NEVER_FREED: Final = -1

@@ -2,8 +2,7 @@
 
 from planner.base import Spec
 from planner.memory.result import MemoryResult, PhaseName
-from planner.trace.facts import Category, TraceDifference
-from planner.trace.recording import Environment, RecordedPhase
+from planner.trace.recording import Category, Environment, RecordedPhase, TraceDifference
 from planner.trace.request import TraceRequest
 
 

@@ -12,7 +12,7 @@ from planner.cli.main import main
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.units import GIB
 
 MODEL = "meta-llama/Llama-3.1-8B"

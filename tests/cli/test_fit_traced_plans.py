@@ -8,7 +8,7 @@ from recordings import training, two_steps
 from planner.cli.main import main
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.trace.request import Input, TensorInput
 from planner.units import GIB
 

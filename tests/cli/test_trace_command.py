@@ -18,8 +18,8 @@ from planner.cli.trace.command import trace_report
 from planner.present.format import THIN
 from planner.present.trace.view import trace_view
 from planner.trace.analysis.trace_result import conclude
-from planner.trace.facts import TraceDifference
 from planner.trace.files import load_recording, save_recording
+from planner.trace.recording import TraceDifference
 from planner.units import GIB, MIB
 
 NET = """

@@ -12,7 +12,7 @@ from planner.launch.launch import launch_settings, program_for, save_launch_file
 from planner.launch.places import PLACES
 from planner.launch.software import LAUNCHERS, REFUSED
 from planner.memory.corrections import Correction
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 
 CATALOG = planner.load_catalog()
 KEYS = json.loads((Path(__file__).parents[1] / "truth" / "launch-keys.json").read_text())

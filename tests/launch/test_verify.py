@@ -16,7 +16,7 @@ from planner.launch.verify import plan_checks
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import compare_plan
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.workload.workload import Inference
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 from traced_families import FAMILIES, kept_by_the_body, traced
 
 from planner.models.readers.config_json import read_config
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Lora, Training
 

@@ -13,9 +13,8 @@ from planner.memory.software import training_memory
 from planner.memory.training.full import head_matrix_elements
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
-from planner.trace.analysis.summary import facts_of
-from planner.trace.facts import CATEGORIES
-from planner.trace.recording import TraceRecording
+from planner.trace.analysis.memory import facts_of
+from planner.trace.recording import CATEGORIES, TraceRecording
 from planner.trace.request import TraceRequest
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training

@@ -12,7 +12,7 @@ from planner.errors import ModelFileError, NoFormulaError, TraceError
 from planner.models.readers.config_json import read_config
 from planner.models.readers.registry import readers
 from planner.trace.request import Target, TraceRequest
-from planner.trace.worker.hugging_face.networks import build_network
+from planner.trace.worker.hugging_face import build_network
 from planner.trace.worker.job import record_trace
 
 LISTS: Final = {

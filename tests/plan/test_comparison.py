@@ -7,7 +7,7 @@ from planner.errors import SpecError
 from planner.plan.comparison import versus
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount
 from planner.workload.training import Lora

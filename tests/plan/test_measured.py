@@ -23,7 +23,7 @@ from planner.plan.measured import (
     predict_card,
 )
 from planner.plan.plan import ModelChoice, Plan
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.units import GIB, MIB
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference, Parallel, Training

@@ -6,7 +6,7 @@ from small_models import small_llama
 
 from planner.errors import SpecError
 from planner.plan.plan import ModelChoice, Plan
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.trace.request import Input, Target, TensorInput
 from planner.units import GIB
 

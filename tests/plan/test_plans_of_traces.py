@@ -15,8 +15,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import largest_that_fits
 from planner.present.memory.view import evaluation_view
 from planner.present.plan.phrase import plan_phrase
-from planner.trace.analysis.memory import traced_memory
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of, traced_memory
 from planner.trace.request import Input, ListInput, PlainInput, Target, TensorInput
 from planner.units import GIB
 from planner.workload.workload import Inference

@@ -6,7 +6,7 @@ from recordings import training, two_steps
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.trace.request import Input, Target, TensorInput
 from planner.units import GIB
 

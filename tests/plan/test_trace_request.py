@@ -109,7 +109,7 @@ def test_full_sharding_is_traced_and_other_parallelism_refused(catalog):
 )
 def test_the_trace_has_the_memory_that_the_plan_estimates(catalog, how):
     pytest.importorskip("transformers")
-    from planner.trace.analysis.summary import facts_of
+    from planner.trace.analysis.memory import facts_of
     from planner.trace.worker.job import record_trace
 
     workload = Training(micro_batch=2, sequence_length=256, **how)

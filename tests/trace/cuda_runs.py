@@ -8,7 +8,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from planner.trace.facts import TraceDifference
+from planner.trace.recording import TraceDifference
 from planner.trace.worker.cuda.operators import CudaOperators
 
 SILENT = ("prim.device.default", "aten.detach.default")

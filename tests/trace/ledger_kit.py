@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from planner.trace.facts import CATEGORIES
+from planner.trace.recording import CATEGORIES
 from planner.trace.request import AssumedValue, UnknownValues
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.fake_tensors.assumptions import Assumptions

@@ -4,8 +4,16 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from planner.trace.facts import CATEGORIES, Category, TraceDifference
-from planner.trace.recording import Allocations, Environment, ModuleInfo, RecordedPhase, TraceRecording
+from planner.trace.recording import (
+    CATEGORIES,
+    Allocations,
+    Category,
+    Environment,
+    ModuleInfo,
+    RecordedPhase,
+    TraceDifference,
+    TraceRecording,
+)
 from planner.trace.request import Target, TraceRequest
 
 

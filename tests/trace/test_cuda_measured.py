@@ -11,7 +11,7 @@ from planner.trace.worker.cuda.operators import CudaOperators
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
-from planner.trace.worker.hugging_face.networks import hide_fake_tensors
+from planner.trace.worker.hugging_face import hide_fake_tensors
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter
 
 TRUTH = Path(__file__).resolve().parent.parent / "truth" / "memory.csv"

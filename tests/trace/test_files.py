@@ -12,7 +12,7 @@ from recordings import Recorder, any_recordings, two_steps
 
 from planner.errors import PlannerError
 from planner.trace import files
-from planner.trace.analysis.summary import recording_digest
+from planner.trace.analysis.memory import recording_digest
 from planner.trace.analysis.trace_result import conclude
 from planner.trace.files import (
     export_allocations_csv,

@@ -7,7 +7,7 @@ from traceback import FrameSummary
 import pytest
 
 import planner
-from planner.trace.child.messages import CHANNEL_LOST, explain_exit, innermost_user_frame, user_traceback
+from planner.trace.messages import CHANNEL_LOST, explain_exit, innermost_user_frame, user_traceback
 
 OURS = str(Path(planner.__file__).parent / "trace" / "worker" / "job.py")
 STAND_IN = str(Path(planner.__file__).parent / "trace" / "worker" / "script" / "files.py")

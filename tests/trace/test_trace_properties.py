@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from planner.trace.allocator.replay import replay
 from planner.trace.analysis.live_memory import live_memory
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Argument, Input, Target, TensorInput, TraceRequest
 from planner.trace.worker.job import record_trace

@@ -4,7 +4,7 @@ import pytest
 from recordings import training, two_steps
 
 from planner.plan.timing import samples_per_step, traced_step
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 
 
 def facts(request=None, **changes):

@@ -33,10 +33,8 @@ from planner.plan.evaluate import smallest_first
 from planner.present import format as fmt
 from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, TraceView, notable_modules, trace_view
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.memory import traced_fits_on
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of, traced_fits_on
 from planner.trace.analysis.trace_result import conclude
-from planner.trace.candidates import find_trace_candidates
 from planner.trace.files import (
     export_allocations_csv,
     export_timeline_csv,
@@ -49,6 +47,7 @@ from planner.trace.recording import TraceRecording
 from planner.trace.request import Target
 from planner.trace.result import TraceResult
 from planner.trace.run import TraceLimits, trace
+from planner.trace.user_code import find_trace_candidates
 
 _ALIVE_HEADS: Final = (
     TableColumn("Alive at the peak", flexible=True, narrowest=11),

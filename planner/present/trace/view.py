@@ -12,10 +12,8 @@ from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, memory_view
 from planner.present.names import PHASE_MOMENTS
 from planner.present.plan.phrase import request_phrase
-from planner.trace.analysis.memory import TERM_OF
-from planner.trace.analysis.summary import merge_differences
-from planner.trace.facts import CATEGORIES, Category, TraceDifference
-from planner.trace.recording import Environment
+from planner.trace.analysis.memory import TERM_OF, merge_differences
+from planner.trace.recording import CATEGORIES, Category, Environment, TraceDifference
 from planner.trace.request import TraceRequest
 from planner.trace.result import (
     LiveAllocationGroup,

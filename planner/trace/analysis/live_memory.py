@@ -9,8 +9,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from planner.trace.facts import CATEGORIES
-from planner.trace.recording import NEVER_FREED, Allocations, RecordedPhase, TraceRecording
+from planner.trace.recording import CATEGORIES, NEVER_FREED, Allocations, RecordedPhase, TraceRecording
 from planner.trace.result import CategorySeries, LiveAllocationGroup, ModuleShare, PeakMoment
 
 

@@ -17,10 +17,8 @@ from planner.trace.analysis.live_memory import (
     peak_moment,
     phase_at,
 )
-from planner.trace.analysis.memory import allocator_capacity_bytes, traced_memory
-from planner.trace.analysis.summary import facts_of
-from planner.trace.facts import CATEGORIES, TracedFacts
-from planner.trace.recording import NEVER_FREED, Allocations, TraceRecording
+from planner.trace.analysis.memory import allocator_capacity_bytes, facts_of, traced_memory
+from planner.trace.recording import CATEGORIES, NEVER_FREED, Allocations, TracedFacts, TraceRecording
 from planner.trace.result import (
     CategorySeries,
     ModuleShare,

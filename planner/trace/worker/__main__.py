@@ -11,11 +11,11 @@ from threading import Thread
 from time import monotonic
 from typing import BinaryIO, Final, NoReturn
 
-from planner.trace.child.messages import CHANNEL_LOST, WorkerMessage
-from planner.trace.consent import user_files
+from planner.trace.messages import CHANNEL_LOST, WorkerMessage
 from planner.trace.recording import TraceRecording
 from planner.trace.request import TraceRequest
-from planner.trace.worker.failures import explain_failure
+from planner.trace.user_code import user_files
+from planner.trace.worker.refusals import explain_failure
 
 _PAUSE_SECONDS: Final = 0.05
 

@@ -12,12 +12,11 @@ from torch import nn
 from torch._C import DispatchKey
 
 from planner.trace.analysis.live_memory import alive_at, live_memory
-from planner.trace.facts import CATEGORIES, TraceDifference
-from planner.trace.recording import Allocations
+from planner.trace.recording import CATEGORIES, Allocations, TraceDifference
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.refusals import EXTENSION, UntraceableError
-from planner.trace.worker.script.imports import changed_on_import
+from planner.trace.worker.script.host import changed_on_import
 
 _TORCH_FOLDER: Final = str(Path(torch.__file__).parent)
 _flex_module: Final[Any] = import_module("torch._higher_order_ops.flex_attention")

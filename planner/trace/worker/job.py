@@ -15,8 +15,7 @@ import planner
 from planner.errors import PlannerError, TraceError
 from planner.memory.result import PhaseName
 from planner.trace.analysis.live_memory import live_memory
-from planner.trace.facts import Category, TraceDifference
-from planner.trace.recording import Environment, ModuleInfo, TraceRecording
+from planner.trace.recording import Category, Environment, ModuleInfo, TraceDifference, TraceRecording
 from planner.trace.request import AssumedValue, TraceRequest
 from planner.trace.run import TraceLimits, trace
 from planner.trace.worker.building.build import BuiltRun, build_run

@@ -14,11 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from planner.memory.result import PhaseName
-from planner.trace.facts import CATEGORIES, Category
-from planner.trace.recording import Allocations, RecordedPhase
+from planner.trace.recording import CATEGORIES, Allocations, Category, RecordedPhase
 from planner.trace.worker.call_sites import CallSites, NameTable
 from planner.trace.worker.cuda.dispatch import patched_attributes
-from planner.trace.worker.fake_tensors.autograd_in_place import AutogradInPlace
+from planner.trace.worker.fake_tensors.derivatives import AutogradInPlace
 from planner.trace.worker.fake_tensors.eager_behavior import (
     correct_storage_sizes,
     mask_positions_bytes,

@@ -12,8 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from planner.errors import TraceError
 from planner.trace.request import MOMENTUM, Argument
-from planner.trace.worker.observer import RunObserver
-from planner.trace.worker.tensors import tensors_in
+from planner.trace.worker.observer import RunObserver, tensors_in
 
 _STAGE: Final = "load"
 _WORKLOAD_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": MOMENTUM})}

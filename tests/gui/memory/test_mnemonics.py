@@ -10,7 +10,7 @@ from recordings import training, two_steps
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.section import Section
 from planner.plan.plan import ModelChoice
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training

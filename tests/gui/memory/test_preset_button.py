@@ -8,7 +8,7 @@ from recordings import training, two_steps
 from planner import load_presets
 from planner.gui.memory.tab import MemoryTab
 from planner.plan.plan import ModelChoice
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.units import GIB
 
 

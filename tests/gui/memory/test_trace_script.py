@@ -14,10 +14,10 @@ from planner.gui.memory.trace.script_form import ScriptForm
 from planner.gui.settings import SettingsStore
 from planner.paths import traces_dir
 from planner.plan.files import load_plan, save_plan
-from planner.trace.analysis.summary import facts_of
-from planner.trace.consent import content_digest
+from planner.trace.analysis.memory import facts_of
 from planner.trace.files import store_recording
 from planner.trace.request import AssumedValue, Target, TraceRequest
+from planner.trace.user_code import content_digest
 
 LOOP = """
 import sys

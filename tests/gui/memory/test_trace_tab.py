@@ -16,7 +16,7 @@ from planner.gui.window import MainWindow
 from planner.paths import traces_dir
 from planner.plan.trace_request import operator_fields
 from planner.present.plan.phrase import work_phrase
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.trace.files import save_recording, store_recording
 from planner.trace.run import TraceProgress
 from planner.units import MIB
@@ -59,7 +59,7 @@ def traced(tab, qtbot, net) -> TracedTab:
 
 
 def digest_of(asked):
-    from planner.trace.consent import content_digest
+    from planner.trace.user_code import content_digest
 
     return content_digest(asked)
 

@@ -6,7 +6,7 @@ from pytestqt.qtbot import QtBot
 from planner.gui.frame.plan_bar import PartButton, PlanBar
 from planner.gui.memory.tab import MemoryTab
 from planner.plan.plan import ModelChoice
-from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase
+from planner.trace.recording import CategoryShare, TracedFacts, TracedPhase
 from planner.trace.request import Input, Target, TensorInput, TraceRequest
 from planner.units import GIB
 

@@ -9,9 +9,8 @@ from planner.gui.memory.tab import MemoryTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
-from planner.trace.child.messages import TraceProgress
-from planner.trace.facts import CATEGORIES
-from planner.trace.recording import Allocations, Environment, ModuleInfo, RecordedPhase, TraceRecording
+from planner.trace.messages import TraceProgress
+from planner.trace.recording import CATEGORIES, Allocations, Environment, ModuleInfo, RecordedPhase, TraceRecording
 from planner.trace.request import Input, Target, TensorInput, TraceRequest, requested_batch_size
 from planner.units import MIB
 

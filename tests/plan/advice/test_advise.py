@@ -7,7 +7,7 @@ from planner.plan.advice.advise import CHANGES, advise, advise_in_rounds
 from planner.plan.advice.change import COSTS
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.units import GIB
 from planner.workload.workload import Inference, Parallel, Training
 

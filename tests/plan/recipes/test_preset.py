@@ -12,7 +12,7 @@ from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.preset import Preset, find_preset
 from planner.present.plan.starting_points import preset_detail, preset_notes
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference, Training

@@ -18,7 +18,7 @@ from planner.plan.recommend.variants import (
     possible_plans,
     speed_only_changes,
 )
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training

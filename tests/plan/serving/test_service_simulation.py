@@ -9,7 +9,7 @@ from planner.plan.serving.service_simulation import serving_curve, simulate_serv
 from planner.serving.deployment import ServingSetup
 from planner.serving.targets import Targets, parse_latency_target
 from planner.serving.traffic import ConcurrentClients, Sessions
-from planner.trace.facts import TracedFacts
+from planner.trace.recording import TracedFacts
 from planner.workload.training import Training
 
 

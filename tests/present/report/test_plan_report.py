@@ -15,7 +15,7 @@ from planner.present.report import plan_report
 from planner.present.report.document import Bullets, CodeListing, Drawing, Prose, ReportTable
 from planner.present.report.html import report_html
 from planner.present.report.plan_report import report_on_plan
-from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.memory import facts_of
 from planner.units import MIB
 from planner.workload.workload import Inference, Training
 

@@ -15,7 +15,7 @@ from planner.present.trace.view import (
     trace_view,
 )
 from planner.trace.analysis.trace_result import conclude
-from planner.trace.facts import CATEGORIES, TraceDifference
+from planner.trace.recording import CATEGORIES, TraceDifference
 from planner.trace.request import TraceRequest
 from planner.trace.result import OutOfMemory
 from planner.units import GIB, MIB

@@ -6,8 +6,7 @@ from recordings import Recorder, any_recordings, two_steps
 
 from planner.trace.analysis.live_memory import AllocationOrigin, alive_at, allocation_origin, live_memory, phase_at
 from planner.trace.analysis.trace_result import downsampled_timeline
-from planner.trace.facts import CATEGORIES
-from planner.trace.recording import TraceRecording
+from planner.trace.recording import CATEGORIES, TraceRecording
 
 
 def level(recording: TraceRecording, time: int) -> dict[int, int]:

@@ -9,9 +9,8 @@ from small_models import bundled
 from planner.hardware.usable import UsableMemory
 from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
 from planner.memory.result import MemoryResult
-from planner.trace.analysis.memory import allocator_capacity_bytes, traced_fits_on, traced_memory
-from planner.trace.analysis.summary import facts_of
-from planner.trace.facts import TracedFacts, TraceDifference
+from planner.trace.analysis.memory import allocator_capacity_bytes, facts_of, traced_fits_on, traced_memory
+from planner.trace.recording import TracedFacts, TraceDifference
 from planner.trace.request import TraceParallel
 
 MIB = 1 << 20

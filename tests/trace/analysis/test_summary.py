@@ -3,8 +3,8 @@
 from recordings import Recorder, training, two_steps
 
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.summary import facts_of, merge_differences, recording_digest
-from planner.trace.facts import CategoryShare, TraceDifference
+from planner.trace.analysis.memory import facts_of, merge_differences, recording_digest
+from planner.trace.recording import CategoryShare, TraceDifference
 
 MIB = 1 << 20
 

@@ -10,9 +10,9 @@ from random_programs import one_thread
 from scripted import peak_bytes, real_peak_bytes, script, traced
 from watched import file_target
 
-from planner.trace.child.messages import TraceFailure
+from planner.trace.messages import TraceFailure
 from planner.trace.request import TraceRequest
-from planner.trace.worker.failures import explain_failure
+from planner.trace.worker.refusals import explain_failure
 
 HEAD = """import copy, functools, io, pickle
 import torch

@@ -7,10 +7,9 @@ from watched import Heard, file_target, heard_run
 
 from planner.errors import TraceError
 from planner.trace.request import Argument, TraceLora, TraceRequest
-from planner.trace.worker.building.build import LoraLinear, build_run
-from planner.trace.worker.building.checkpointing import repeating_blocks
-from planner.trace.worker.losses import LossFunction
+from planner.trace.worker.building.build import LoraLinear, build_run, repeating_blocks
 from planner.trace.worker.optimizers import make_optimizer
+from planner.trace.worker.running import LossFunction
 
 SOURCE = """
 class Block(nn.Module):

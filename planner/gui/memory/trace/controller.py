@@ -18,8 +18,8 @@ from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.trace.consent import user_files
 from planner.trace.request import Target, TraceRequest
+from planner.trace.user_code import user_files
 
 if TYPE_CHECKING:
     from planner.gui.memory.trace.dialog import TraceDialog

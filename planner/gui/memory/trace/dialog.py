@@ -24,9 +24,9 @@ from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operator_fields
 from planner.present.format import capitalized, plural
 from planner.present.trace.command import shell_command
-from planner.trace.candidates import TraceCandidate
 from planner.trace.notation import arguments_text, assumed_values_text, parse_arguments, parse_assumed_values
 from planner.trace.request import Target, TraceLora, TraceRequest
+from planner.trace.user_code import TraceCandidate
 
 _SIZE: Final = QSize(620, 660)
 _INPUT_SOURCES: Final = (("given", "from shapes"), ("own", "returned by the selected function"))

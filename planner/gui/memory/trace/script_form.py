@@ -17,10 +17,9 @@ from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.present.trace.command import command_text
-from planner.trace.candidates import runs_as_script
-from planner.trace.consent import user_files
 from planner.trace.launcher import join_words, parse_command, split_words
 from planner.trace.request import Target, TraceRequest
+from planner.trace.user_code import runs_as_script, user_files
 
 _MOST_CHARACTERS: Final = 100
 

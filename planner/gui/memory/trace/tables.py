@@ -28,7 +28,7 @@ from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column, text_column, to_csv, to_tsv
 from planner.present.trace.view import CATEGORY_TITLES, AliveRow, ModuleRow, TraceView
-from planner.trace.facts import CATEGORIES, Category
+from planner.trace.recording import CATEGORIES, Category
 
 _EMPTY_CELL: Final = "–"
 _TABLE_HEIGHT: Final = 270

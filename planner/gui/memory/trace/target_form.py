@@ -18,9 +18,9 @@ from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
-from planner.trace.candidates import TraceCandidate, find_trace_candidates, runs_as_script
 from planner.trace.notation import arguments_text, input_text, parse_arguments, parse_input
 from planner.trace.request import Argument, Input, Target
+from planner.trace.user_code import TraceCandidate, find_trace_candidates, runs_as_script
 
 if TYPE_CHECKING:
     from planner.gui.memory.trace.script_form import ScriptForm

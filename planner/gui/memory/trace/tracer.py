@@ -12,13 +12,13 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.paths import traces_dir
 from planner.plan.plan import Plan
-from planner.trace.consent import content_digest
-from planner.trace.facts import TracedFacts
+from planner.trace.recording import TracedFacts
 from planner.trace.request import TraceRequest
+from planner.trace.user_code import content_digest
 
 # Imported here or on use, to keep the start of the window fast.
 if TYPE_CHECKING:
-    from planner.trace.child.messages import TraceProgress
+    from planner.trace.messages import TraceProgress
     from planner.trace.recording import TraceRecording
 
 IDLE_MS: Final = 400
@@ -282,7 +282,7 @@ class Tracer(QObject):
 
 def _finished_trace_facts(tracing: RunningTrace) -> TracedFacts:
     recording = tracing.result()
-    from planner.trace.analysis.summary import facts_of
+    from planner.trace.analysis.memory import facts_of
     from planner.trace.files import store_recording
 
     store_recording(traces_dir(), recording)

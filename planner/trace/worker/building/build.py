@@ -1,23 +1,107 @@
-"""Builds the modules, adapters and inputs of a request, ready to run."""
+"""Builds the modules, adapters, checkpointed blocks and inputs of a request, ready to run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from planner.errors import TraceError
 from planner.trace.request import Precision, TraceLora, TraceRequest
-from planner.trace.worker.building import inputs, targets
-from planner.trace.worker.building.checkpointing import enable_checkpointing
+from planner.trace.worker import hugging_face
+from planner.trace.worker.building import targets
 from planner.trace.worker.building.targets import StepFunction, TargetOutput
-from planner.trace.worker.hugging_face import networks as hugging_face
-from planner.trace.worker.hugging_face.inputs import make_inputs
-from planner.trace.worker.observer import RunObserver
-from planner.trace.worker.tensors import tensors_in
+from planner.trace.worker.observer import RunObserver, tensors_in
+
+_aten = torch.ops.aten
+
+
+def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
+    """Enable activation checkpointing in `module`, and return the method used, as the end of a sentence.
+
+    With `selective`, outputs of matrix products and attention are saved, except those of every second `mm`.
+
+    Raises:
+        TraceError: If the module neither supports checkpointing nor has repeating blocks.
+    """
+    arguments: dict[str, Any] = {"use_reentrant": False}
+    exception_text = ""
+    if selective:
+        arguments["context_fn"] = lambda: create_selective_checkpoint_contexts(_SelectiveCheckpointPolicy())
+        exception_text = ", except outputs of matrix products and attention"
+    if hugging_face.is_hugging_face(module):
+        hugging_face.enable_network_checkpointing(module, arguments)
+        return f"by the network's own method{exception_text}"
+    enable_own = getattr(module, "gradient_checkpointing_enable", None)
+    if callable(enable_own) and not selective:
+        enable_own()
+        return "by the module's own method"
+    blocks = repeating_blocks(module)
+    if not blocks:
+        raise TraceError(
+            _STAGE,
+            f"{type(module).__name__} supports no activation checkpointing, and has no list of repeating blocks",
+            "Add a method gradient_checkpointing_enable() to it.",
+        )
+    for block in blocks:
+        _checkpoint_forward(block, arguments)
+    return f"on {len(blocks)} repeating modules{exception_text}"
+
+
+class _SelectiveCheckpointPolicy:
+    """Selective checkpointing policy: which operators' results are saved, as torchtitan decides for each block.
+
+    **Source**: torchtitan `distributed/activation_checkpoint.py` (b5bcd76, 2026-08), `_get_default_save_ops` and
+    `SelectiveAC`: the compute-intensive operators of `torch._functorch.partitioners`, except every second `mm`.
+    """
+
+    def __init__(self) -> None:
+        # It brings the compiler along, a second at the start of each trace, and few save by this policy.
+        from torch._functorch.partitioners import get_default_op_list
+
+        operators: Any = get_default_op_list().compute_intensive_ops
+        self._saved_operators = {operator.default for operator in operators} | {
+            _aten._scaled_dot_product_cudnn_attention.default,
+            _aten._scaled_dot_product_attention_math.default,
+            _aten._scaled_dot_product_fused_attention_overrideable.default,
+            _aten.max.default,
+            _aten.topk.default,
+        }
+        self._product_counts = {False: 0, True: 0}
+
+    def __call__(self, context: Any, operator: Any, *_args: Any, **_kwargs: Any) -> CheckpointPolicy:
+        if operator not in self._saved_operators:
+            return CheckpointPolicy.PREFER_RECOMPUTE
+        if operator == _aten.mm.default:
+            self._product_counts[context.is_recompute] += 1
+            if self._product_counts[context.is_recompute] % 2 == 0:
+                return CheckpointPolicy.PREFER_RECOMPUTE
+        return CheckpointPolicy.MUST_SAVE
+
+
+def repeating_blocks(module: nn.Module) -> list[nn.Module]:
+    """Return the outermost repeating modules: two or more of the same class in a list or a sequence."""
+    children = list(module.children())
+    blocks = _repeated_children(children) if isinstance(module, nn.ModuleList | nn.Sequential) else []
+    return blocks + [inner for child in children if child not in blocks for inner in repeating_blocks(child)]
+
+
+def _repeated_children(children: list[nn.Module]) -> list[nn.Module]:
+    """Return the modules in `children` whose class occurs more than once among them."""
+    classes = [type(child) for child in children]
+    return [child for child in children if any(child.children()) and classes.count(type(child)) > 1]
+
+
+def _checkpoint_forward(block: Any, arguments: dict[str, Any]) -> None:
+    """Make the forward pass of `block` recompute its activations, with `arguments` of torch.utils.checkpoint."""
+    # The method is replaced, not the module wrapped, so that paths and the module's own hooks stay as they are.
+    block.forward = partial(checkpoint, block.forward, **arguments)
+
 
 _STAGE: Final = "load"
 
@@ -146,9 +230,9 @@ class BuiltRun:
         return next(iter(self.modules.values()))
 
     @property
-    def forward_call(self) -> inputs.ForwardCall:
+    def forward_call(self) -> targets.ForwardCall:
         """Return the arguments with which `forward` is called."""
-        return inputs.ForwardCall.from_inputs(self.inputs)
+        return targets.ForwardCall.from_inputs(self.inputs)
 
 
 def build_run(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
@@ -164,7 +248,7 @@ def build_run(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
     built.inputs = _run_inputs(built, target_output, request, watcher)
     watcher.register_modules(built.modules)
     watcher.label(tensors_in((built.forward_call.args, built.forward_call.kwargs)), "inputs")
-    if shapes := inputs.describe_inputs(built.forward_call):
+    if shapes := targets.describe_inputs(built.forward_call):
         watcher.add_note(f"Inputs: {shapes}.")
     return built
 
@@ -237,9 +321,9 @@ def _freeze_parameters(modules: Mapping[str, nn.Module], patterns: tuple[str, ..
 def _run_inputs(built: BuiltRun, target_output: TargetOutput, request: TraceRequest, watcher: RunObserver) -> Any:
     """Return the run's inputs: from the request, from the target, or derived from the network."""
     if request.inputs:
-        run_inputs = inputs.inputs_from_shapes(request.inputs, built.modules)
+        run_inputs = targets.inputs_from_shapes(request.inputs, built.modules)
     elif target_output.inputs is not None:
-        run_inputs = inputs.resize_inputs(target_output.inputs, request.batch, request.sequence_length)
+        run_inputs = targets.resize_inputs(target_output.inputs, request.batch, request.sequence_length)
     elif len(built.modules) == 1 and hugging_face.is_hugging_face(built.module):
         if built.step is not None:
             raise TraceError(
@@ -247,11 +331,11 @@ def _run_inputs(built: BuiltRun, target_output: TargetOutput, request: TraceRequ
                 "which inputs the step takes is not known",
                 'Specify them, for example --input "input_ids=8x512:int64".',
             )
-        return make_inputs(built.module, request, watcher.add_note)
+        return hugging_face.make_inputs(built.module, request, watcher.add_note)
     elif built.step is not None:
         return None
     else:
         raise TraceError(
             "load", "the module's inputs are not known", 'Specify them, for example --input "x=8x3x224x224:float32".'
         )
-    return run_inputs if request.dtype is None else inputs.cast_floating_point(run_inputs, DTYPES[request.dtype])
+    return run_inputs if request.dtype is None else targets.cast_floating_point(run_inputs, DTYPES[request.dtype])

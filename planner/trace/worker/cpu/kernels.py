@@ -8,8 +8,7 @@ from typing import Any, Final
 import torch
 
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
-from planner.trace.worker.cpu import rnn as cpu_recurrent
-from planner.trace.worker.cpu.composed import COMPOSED_FORMULAS
+from planner.trace.worker.cpu.composed import COMPOSED_FORMULAS, backward_hidden_bytes, forward_hidden_bytes
 from planner.trace.worker.cpu.convolutions import (
     SCRATCH_ALIGNMENT_BYTES,
     contiguous_copies_bytes,
@@ -554,8 +553,8 @@ _formulas: dict[Any, BytesFormula | None] = {
     **COMPOSED_FORMULAS,
     _aten.convolution.default: cpu_convolutions.convolution_hidden_bytes,
     _aten.convolution_backward.default: cpu_convolutions.convolution_backward_hidden_bytes,
-    _aten.mkldnn_rnn_layer.default: cpu_recurrent.forward_hidden_bytes,
-    _aten.mkldnn_rnn_layer_backward.default: cpu_recurrent.backward_hidden_bytes,
+    _aten.mkldnn_rnn_layer.default: forward_hidden_bytes,
+    _aten.mkldnn_rnn_layer_backward.default: backward_hidden_bytes,
     _aten.native_batch_norm.default: _batch_norm_bytes,
     _aten.native_batch_norm_backward.default: _batch_norm_backward_bytes,
     _aten.native_layer_norm.default: _layer_norm_bytes,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import torch
 
-from planner.trace.facts import TraceDifference
+from planner.trace.recording import TraceDifference
 from planner.trace.worker.cpu.convolutions import is_half, vector_units
 from planner.trace.worker.cpu.kernels import hidden_bytes
 from planner.units import KIB, MIB

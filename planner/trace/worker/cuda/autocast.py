@@ -17,7 +17,7 @@ from planner.trace.worker.cuda.dispatch import (
     replaced_kernels,
 )
 from planner.trace.worker.cuda.rnn import autocast_kernels
-from planner.trace.worker.tensors import map_tensors, tensors_in
+from planner.trace.worker.observer import map_tensors, tensors_in
 
 SOURCE: Final = "PyTorch 2.13 aten/src/ATen/autocast_mode.h, and autocast_mode.cpp for the cache of weights"
 

@@ -20,13 +20,11 @@ from torch.backends import cudnn
 from torch.cuda import graphs, nvtx, streams
 
 from planner.errors import PlannerError
-from planner.trace.facts import TraceDifference
-from planner.trace.recording import Allocations
+from planner.trace.recording import Allocations, TraceDifference
 from planner.trace.request import TracedCard
 from planner.trace.worker.cuda.card_memory import CardMemory
 from planner.trace.worker.cuda.dispatch import patched_attributes
-from planner.trace.worker.observer import RunObserver
-from planner.trace.worker.tensors import map_tensors
+from planner.trace.worker.observer import RunObserver, map_tensors
 
 _ASSUMED_CARD: Final = TracedCard(name="NVIDIA A100-SXM4-80GB", memory_bytes=85_097_971_712, multiprocessors=108)
 """The card that code sees if none was chosen, of the compute capability that is assumed then."""

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import torch
 from torch import Tensor
 
-from planner.trace.facts import TraceDifference
+from planner.trace.recording import TraceDifference
 from planner.trace.worker.cuda import attention as cuda_attention
 from planner.trace.worker.cuda import kernels as cuda_kernels
 from planner.trace.worker.cuda.attention import AttentionCall, Capability

@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from planner.trace.facts import TraceDifference
+from planner.trace.recording import TraceDifference
 from planner.trace.worker.cuda import rnn as cuda_rnn
 from planner.trace.worker.cuda.dispatch import aten_overload, operator_exists
 from planner.trace.worker.cuda.kernels import flash_backward_bytes

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.nn import functional
 from torch.utils.weak import WeakIdKeyDictionary
 
-from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
+from planner.trace.worker.cpu.composed import rnn_workspace_bytes
 from planner.trace.worker.cuda.dispatch import patched_attributes, replaced_compositions, replaced_kernels
 from planner.trace.worker.fake_tensors.derivatives import real_derivatives
 

@@ -2,15 +2,17 @@
 
 **Rule**: an operator's results are on the card if one of its tensors is, or if it was told a card as its device. An
 operator of the simulated card's own kernels, or of autograd, without tensors is on the card too. What a module makes
-without naming another card is on the first one.
+without naming another card is on the first one. Packages that a script may import are changed when it does.
 """
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, Final
 
 import torch
@@ -22,6 +24,47 @@ from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.cuda.driver import card_index
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver
+
+ChangeModule = Callable[[Any], AbstractContextManager[Any]]
+"""A function from a module to the context in which the module is changed."""
+
+
+@contextmanager
+def changed_on_import(changes: Mapping[str, ChangeModule]) -> Iterator[None]:
+    """Change modules by name: those that are imported already at once, others right after their import."""
+    with ExitStack() as stack:
+        for name in changes.keys() & sys.modules.keys():
+            stack.enter_context(changes[name](sys.modules[name]))
+        finder = _ChangingFinder(changes, stack)
+        sys.meta_path.insert(0, finder)
+        stack.callback(sys.meta_path.remove, finder)
+        yield
+
+
+class _ChangingFinder(MetaPathFinder):
+    """Finder whose modules are changed after they have run."""
+
+    def __init__(self, changes: Mapping[str, ChangeModule], stack: ExitStack) -> None:
+        self._changes = changes
+        self._stack = stack
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of a module that is to be changed, None for all others."""
+        change = self._changes.get(fullname)
+        spec = None if change is None else PathFinder.find_spec(fullname, path, target)
+        if change is None or spec is None or spec.loader is None:
+            return None
+        run_module = spec.loader.exec_module
+
+        def run_and_change(module: ModuleType) -> None:
+            run_module(module)
+            self._stack.enter_context(change(module))
+
+        spec.loader.exec_module = run_and_change  # type: ignore[method-assign]
+        return spec
+
 
 _WORKER_FOLDER: Final = Path(__file__).parent.parent
 _BETWEEN: Final = (str(Path(torch.__file__).parent), str(_WORKER_FOLDER / "ledger.py"), __file__)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from planner.errors import TraceError
-from planner.trace.analysis.summary import facts_of
-from planner.trace.facts import CATEGORIES
-from planner.trace.recording import TraceRecording
+from planner.trace.analysis.memory import facts_of
+from planner.trace.recording import CATEGORIES, TraceRecording
 from planner.trace.request import Input, Target, TensorInput, TraceParallel, TraceRequest
 from planner.trace.worker.job import record_trace
 

@@ -9,9 +9,9 @@ from held_bytes import agree
 from random_programs import one_thread
 from torch.utils._pytree import tree_leaves
 
+from planner.trace.worker.cpu.composed import rnn_workspace_bytes
 from planner.trace.worker.cpu.convolutions import vector_units
 from planner.trace.worker.cpu.kernels import hidden_bytes
-from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
 
 aten = torch.ops.aten
 FULL, HALF = torch.float32, torch.bfloat16

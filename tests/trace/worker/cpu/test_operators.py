@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from planner.trace.facts import TraceDifference
+from planner.trace.recording import TraceDifference
 from planner.trace.worker.cpu.operators import CpuOperators
 
 _aten = torch.ops.aten

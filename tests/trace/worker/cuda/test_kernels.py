@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention
 
-from planner.trace.facts import TraceDifference
+from planner.trace.recording import TraceDifference
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
 

@@ -5,7 +5,7 @@ import torch
 from cuda_runs import on_cuda
 from torch import nn
 
-from planner.trace.facts import TraceDifference
+from planner.trace.recording import TraceDifference
 from planner.trace.worker.cuda.rnn import RnnCall, reserve_bounds_bytes, reserve_bytes, workspace_bytes
 
 HALF, SINGLE = torch.float16, torch.float32

@@ -5,7 +5,7 @@ import os
 import pytest
 from scripted import LOOP, script, traced
 
-from planner.trace.facts import CATEGORIES
+from planner.trace.recording import CATEGORIES
 
 REPLICATED = LOOP.replace(
     "optimizer =",

@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from planner.trace.child.messages import TraceFailure, TraceProgress, WorkerMessage, read_messages
+from planner.trace.messages import TraceFailure, TraceProgress, WorkerMessage, read_messages
 
 
 def hear(*lines, longest=1000):

@@ -1,1 +1,0 @@
-"""Parent's side of the trace worker: starting it, reading its messages, and explaining its exit."""
