@@ -244,10 +244,9 @@ if TYPE_CHECKING:
     from planner.hardware.derived import derived_figures
     from planner.hardware.names import resolve_gpu
     from planner.hardware.power import Build, BuildCards, power_and_cooling
-    from planner.hardware.query import GpuQuery, select
+    from planner.hardware.query import GpuQuery, SystemQuery, select
     from planner.hardware.software_support import software_of
     from planner.hardware.speeds import speeds_of
-    from planner.hardware.system_fields import SystemQuery
     from planner.launch.launch import launch_settings
     from planner.launch.load import load_launch_file
     from planner.launch.verify import plan_checks
@@ -414,7 +413,7 @@ _HOMES = {
     "ServingWish": "planner.plan.serving.answer",
     "Sessions": "planner.serving.traffic",
     "SharedPrefixes": "planner.serving.traffic",
-    "SystemQuery": "planner.hardware.system_fields",
+    "SystemQuery": "planner.hardware.query",
     "Target": "planner.trace.request",
     "Targets": "planner.serving.targets",
     "TraceLimits": "planner.trace.run",

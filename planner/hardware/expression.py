@@ -37,27 +37,28 @@ def _lowercase_reader(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, Quer
     return read_lowercase
 
 
+def _known_test(
+    read: Callable[[AnyRecord, QueryContext], Value], passes: Callable[[Any], bool | None]
+) -> Test[AnyRecord]:
+    """Return a test that `passes` holds of the value that `read` returns; it is unknown if the value is."""
+
+    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+        value = read(record, context)
+        return None if value is None else passes(value)
+
+    return test
+
+
 def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
     """Return a test that is true for records whose flag `field` is true."""
-
-    def is_true(record: AnyRecord, context: QueryContext) -> bool | None:
-        value = field.read(record, context)
-        return None if value is None else value is True
-
-    return is_true
+    return _known_test(field.read, lambda value: value is True)
 
 
 def equality_test(
     field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted_value: Value
 ) -> Test[AnyRecord]:
     """Return a test that compares `field` with `wanted_value` by the operator `holds`: equal or not equal."""
-    read = _lowercase_reader(field)
-
-    def compares_equal(record: AnyRecord, context: QueryContext) -> bool | None:
-        value = read(record, context)
-        return None if value is None else holds(value, wanted_value)
-
-    return compares_equal
+    return _known_test(_lowercase_reader(field), lambda value: holds(value, wanted_value))
 
 
 def ordering_test(
@@ -67,45 +68,28 @@ def ordering_test(
 
     Text and versions have no common order; comparing them is unknown.
     """
-    read, kind = field.read, type(wanted_value)
-
-    def is_in_order(record: AnyRecord, context: QueryContext) -> bool | None:
-        value = read(record, context)
-        return holds(value, wanted_value) if value is not None and isinstance(value, str) == (kind is str) else None
-
-    return is_in_order
+    is_text = isinstance(wanted_value, str)
+    return _known_test(
+        field.read, lambda value: holds(value, wanted_value) if isinstance(value, str) == is_text else None
+    )
 
 
 def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
     """Return a test that the text of `field` contains `part`, ignoring case; `part` is in lower case."""
-    read = _lowercase_reader(field)
-
-    def contains_part(record: AnyRecord, context: QueryContext) -> bool | None:
-        value = read(record, context)
-        return None if value is None else part in (value if isinstance(value, str) else _version_as_text(value))
-
-    return contains_part
+    return _known_test(
+        _lowercase_reader(field),
+        lambda value: part in (value if isinstance(value, str) else _version_as_text(value)),
+    )
 
 
 def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
     """Return a test that `field` has one of `values`."""
-    read = _lowercase_reader(field)
-
-    def has_any_value(record: AnyRecord, context: QueryContext) -> bool | None:
-        value = read(record, context)
-        return None if value is None else value in values
-
-    return has_any_value
+    return _known_test(_lowercase_reader(field), values.__contains__)
 
 
 def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
     """Return the negation of `test`; an unknown result stays unknown."""
-
-    def negated(record: AnyRecord, context: QueryContext) -> bool | None:
-        passes = test(record, context)
-        return None if passes is None else not passes
-
-    return negated
+    return _known_test(test, operator.not_)
 
 
 def any_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:

@@ -11,7 +11,7 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.expression import parse_expression
 from planner.hardware.gpu import Gpu, Segment, Vendor
-from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
+from planner.hardware.query_fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA, SYSTEM_QUERY_SCHEMA
 from planner.hardware.query_schema import (
     AnyRecord,
     PlanOutcomes,
@@ -22,6 +22,7 @@ from planner.hardware.query_schema import (
     Value,
     has_word,
 )
+from planner.hardware.system import PriceKind, SystemKind, Topology
 
 __all__ = ["GPU_QUERY_FIELDS", "CatalogQuery", "GpuQuery", "QueryField", "facet_counts", "select", "used_fields"]
 
@@ -81,6 +82,17 @@ class GpuQuery(CatalogQuery):
             (lambda gpu: gpu.year, self.year_min, self.year_max),
         )
         return [_range_test(read, low, high) for read, low, high in ranges if low is not None or high is not None]
+
+
+class SystemQuery(CatalogQuery):
+    """A query of systems; the value None in a facet's selection matches systems with an unknown value."""
+
+    words = SYSTEM_QUERY_SCHEMA
+    vendors: tuple[str, ...] = ()
+    kinds: tuple[SystemKind, ...] = ()
+    price_kinds: tuple[PriceKind | None, ...] = ()
+    topologies: tuple[Topology | None, ...] = ()
+    architectures: tuple[str | None, ...] = ()
 
 
 def select(

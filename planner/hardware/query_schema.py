@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Generic, Literal, Protocol, TypeVar
+from operator import attrgetter
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 Kind = Literal["text", "number", "flag", "version"]
 Value = str | float | bool | tuple[int, ...] | None
@@ -76,19 +77,21 @@ class QueryField(Generic[AnyRecord]):
 
 
 class FieldFactory(Generic[AnyRecord]):
-    """Factory of the query fields of one kind of record."""
+    """Factory of the query fields of one kind of record; `read` is a function, or the dotted name of an attribute."""
 
     def text(
-        self, name: str, title: str, help_text: str, read: Callable[[AnyRecord], str | None]
+        self, name: str, title: str, help_text: str, read: str | Callable[[AnyRecord], str | None]
     ) -> QueryField[AnyRecord]:
         """Return a query field with text."""
-        return QueryField(name, title, "", help_text, "text", lambda record, _: read(record))
+        reader = _attribute_reader(read)
+        return QueryField(name, title, "", help_text, "text", lambda record, _: reader(record))
 
     def flag(
-        self, name: str, title: str, help_text: str, read: Callable[[AnyRecord], bool | None]
+        self, name: str, title: str, help_text: str, read: str | Callable[[AnyRecord], bool | None]
     ) -> QueryField[AnyRecord]:
         """Return a query field that is true or false."""
-        return QueryField(name, title, "", help_text, "flag", lambda record, _: read(record))
+        reader = _attribute_reader(read)
+        return QueryField(name, title, "", help_text, "flag", lambda record, _: reader(record))
 
     def number(
         self,
@@ -96,13 +99,14 @@ class FieldFactory(Generic[AnyRecord]):
         title: str,
         unit: str,
         help_text: str,
-        read: Callable[[AnyRecord], float | None],
+        read: str | Callable[[AnyRecord], float | None],
         per: float = 1,
     ) -> QueryField[AnyRecord]:
         """Return a query field with a number; one `unit` is `per` of the units in which `read` returns it."""
+        reader = _attribute_reader(read)
 
         def read_scaled(record: AnyRecord, _: QueryContext) -> Value:
-            value = read(record)
+            value: float | None = reader(record)
             return value if value is None or per == 1 else value / per
 
         return QueryField(name, title, unit, help_text, "number", read_scaled)
@@ -119,12 +123,17 @@ class FieldFactory(Generic[AnyRecord]):
         )
 
     def outcome(
-        self, name: str, title: str, unit: str, help_text: str, read: Callable[[PlanOutcome], float | None]
+        self, name: str, title: str, unit: str, help_text: str, read: str | Callable[[PlanOutcome], float | None]
     ) -> QueryField[AnyRecord]:
         """Return a query field with a number from the plan's result on a record."""
+        reader = _attribute_reader(read)
         return QueryField(
-            name, title, unit, help_text, "number", lambda record, context: read(context.outcome_of(record))
+            name, title, unit, help_text, "number", lambda record, context: reader(context.outcome_of(record))
         )
+
+
+def _attribute_reader(read: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return attrgetter(read) if isinstance(read, str) else read
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from planner.cost.owning.purchase import Purchase, card_price
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode
 from planner.hardware.gpu import Gpu
+from planner.hardware.query_fields import RENT_FIELD
 from planner.hardware.system import System
-from planner.hardware.system_fields import RENT_FIELD
 from planner.plan.catalog import Catalog
 
 _CURRENT_KINDS: Final[tuple[BoughtKind, ...]] = ("street", "used")

@@ -5,8 +5,8 @@ import pytest
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.derived import DERIVED_FIGURES, half_rate
 from planner.hardware.gpu import Gpu
-from planner.hardware.gpu_fields import GPU_QUERY_FIELDS
 from planner.hardware.query import GpuQuery, select
+from planner.hardware.query_fields import GPU_QUERY_FIELDS
 from planner.hardware.query_schema import QueryContext
 from planner.units import GIB
 

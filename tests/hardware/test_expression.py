@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.expression import parse_expression
-from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
+from planner.hardware.query_fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
 from planner.hardware.query_schema import PlanOutcome, QueryContext
 from planner.paths import catalog_dir
 

@@ -2,8 +2,8 @@
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.gpu import Gpu
-from planner.hardware.gpu_fields import PRICE_FIELDS
 from planner.hardware.query import GPU_QUERY_FIELDS
+from planner.hardware.query_fields import PRICE_FIELDS
 from planner.hardware.query_schema import PlanOutcome, QueryContext
 from planner.paths import catalog_dir
 

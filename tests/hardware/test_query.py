@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.gpu import Gpu
-from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
 from planner.hardware.query import GpuQuery, facet_counts, select, used_fields
+from planner.hardware.query_fields import GPU_QUERY_SCHEMA
 from planner.hardware.query_schema import PlanOutcome
 from planner.paths import catalog_dir
 from planner.units import GIB

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
+from planner.hardware.query_fields import GPU_QUERY_SCHEMA
 from planner.hardware.query_schema import FieldFactory, PlanOutcome, QueryContext, parse_version
 
 

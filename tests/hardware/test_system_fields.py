@@ -6,11 +6,10 @@ from pydantic import ValidationError
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.gpu import parse_link_bytes_per_s
-from planner.hardware.gpu_fields import GPU_QUERY_FIELDS
-from planner.hardware.query import facet_counts, select, used_fields
+from planner.hardware.query import SystemQuery, facet_counts, select, used_fields
+from planner.hardware.query_fields import GPU_QUERY_FIELDS, RENT_FIELD, SYSTEM_FIELDS, SYSTEM_QUERY_SCHEMA
 from planner.hardware.query_schema import PlanOutcome, QueryContext
 from planner.hardware.system import EquippedSystem, total_of_equal
-from planner.hardware.system_fields import RENT_FIELD, SYSTEM_FIELDS, SYSTEM_QUERY_SCHEMA, SystemQuery
 from planner.paths import catalog_dir
 from planner.units import GB
 

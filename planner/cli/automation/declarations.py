@@ -12,7 +12,7 @@ from planner.cli.money_options import TERM_OPTIONS
 from planner.cli.parser import Parser
 from planner.cost.refresh.refresh import SOURCES
 from planner.cost.terms import CostTerms
-from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
+from planner.hardware.query_fields import GPU_QUERY_SCHEMA
 from planner.launch.places import PLACES
 from planner.launch.software import LAUNCHERS
 from planner.plan.recipes.preset import load_presets

@@ -13,9 +13,8 @@ from planner.cli.parser import Parser, join_descending_sort, number_type, row_li
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
-from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
+from planner.hardware.query_fields import GPU_QUERY_SCHEMA, SYSTEM_QUERY_SCHEMA
 from planner.hardware.query_schema import QuerySchema
-from planner.hardware.system_fields import SYSTEM_QUERY_SCHEMA
 from planner.numbers import AMOUNT
 from planner.paths import catalog_dir, own_hardware_file
 from planner.plan.catalog import Catalog

@@ -17,13 +17,12 @@ from planner.cost.card_prices import CardPrices
 from planner.cost.figure import Figure
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
-from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, PRICE_FIELDS
 from planner.hardware.kinds import describe_kinds
 from planner.hardware.names import hardware_family
-from planner.hardware.query import CatalogQuery, GpuQuery, select, used_fields
+from planner.hardware.query import CatalogQuery, GpuQuery, SystemQuery, select, used_fields
+from planner.hardware.query_fields import GPU_QUERY_FIELDS, PRICE_FIELDS, RENT_FIELD, SYSTEM_QUERY_SCHEMA
 from planner.hardware.query_schema import AnyRecord, PlanOutcome, PlanOutcomes, Prices
 from planner.hardware.system import System
-from planner.hardware.system_fields import RENT_FIELD, SYSTEM_QUERY_SCHEMA, SystemQuery
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan

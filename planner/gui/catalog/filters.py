@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import Field, field_validator
 
 from planner.base import Spec
-from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
 from planner.hardware.query import CatalogQuery, GpuQuery, facet_counts, select
+from planner.hardware.query_fields import GPU_QUERY_SCHEMA
 from planner.hardware.query_schema import Facet, QuerySchema, SearchableRecord, has_word
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_TITLES

@@ -9,7 +9,8 @@ from planner.gui.catalog.page import Page
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
-from planner.hardware.system_fields import SYSTEM_QUERY_SCHEMA, SystemQuery
+from planner.hardware.query import SystemQuery
+from planner.hardware.query_fields import SYSTEM_QUERY_SCHEMA
 from planner.plan.placement import fits_by_system
 from planner.present.catalog.column_sets import SYSTEM_COLUMN_GROUPS
 from planner.present.catalog.records import SYSTEM_FIELDS, system_fields

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
-from planner.hardware.gpu_fields import PRICE_FIELDS
+from planner.hardware.query_fields import PRICE_FIELDS
 from planner.hardware.system import modules_on_a_board
 from planner.memory.result import Verdict
 from planner.present import format as fmt

@@ -15,8 +15,7 @@ from planner.cli.main import main
 from planner.gui.catalog.facets import RangeSlider
 from planner.gui.catalog.filters import conditions
 from planner.gui.catalog.system_page import SYSTEMS, SystemFilter
-from planner.hardware.query import select
-from planner.hardware.system_fields import SystemQuery
+from planner.hardware.query import SystemQuery, select
 from planner.present import format as fmt
 
 
