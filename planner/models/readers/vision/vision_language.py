@@ -12,7 +12,13 @@ from planner.models.readers.attention_patterns import windowed_upper_layers
 from planner.models.readers.blocks import AttentionStyle, MlpStyle, StackSizes, attention_blocks, mlp_block, read_sizes
 from planner.models.readers.config_defaults import component_fields, config_defaults
 from planner.models.readers.config_fields import ConfigFields
-from planner.models.readers.decoder.assembly import QWEN_EXPERTS, DecoderFamily, DecoderFrame, decoder_network
+from planner.models.readers.decoder.assembly import (
+    PRE_NORMS,
+    QWEN_EXPERTS,
+    DecoderFamily,
+    DecoderFrame,
+    decoder_network,
+)
 from planner.models.readers.decoder.llama_like import HEAD_NORMED
 from planner.models.readers.registry import Reader, read_fields
 from planner.models.readers.tensors import (
@@ -48,19 +54,9 @@ _PALIGEMMA_WIDTH: Final = 2048
 _GEMMA3_TOKENS: Final = 256
 
 
-def no_projector(_: ConfigFields, __: ConfigFields, ___: Stack, ____: int) -> Tensors:
-    """Return no tensors, for towers whose output the language model reads directly."""
-    return ()
-
-
 Merge = Callable[[ConfigFields, ConfigFields, Stack], int]
 """Function that returns the number of patches per prompt token from the model's and the vision tower's configuration
 and the vision tower."""
-
-
-def one_token_per_patch(_: ConfigFields, __: ConfigFields, ___: Stack) -> int:
-    """Return 1 patch per prompt token."""
-    return 1
 
 
 def _merge_by_side(name: str, default: int, *, of_tower: bool = False) -> Merge:
@@ -91,12 +87,12 @@ class CompositeFamily(NamedTuple):
 
     text: str
     vision: str
-    projector: Projector = no_projector
+    projector: Projector = lambda *_: ()
     tied: bool = False
     states_text: bool = False
     states_vision: bool = False
     flat: bool = False
-    merge: Merge | None = one_token_per_patch
+    merge: Merge | None = lambda *_: 1
     decoder: str | None = None
 
     def read(self, fields: ConfigFields) -> Architecture:
@@ -138,10 +134,6 @@ def _two_layer_projector(in_features: int, text_width: int, *, bias: bool) -> Te
         *linear("multi_modal_projector.linear_1", text_width, in_features, bias=bias),
         *linear("multi_modal_projector.linear_2", text_width, text_width, bias=bias),
     )
-
-
-def _llava_next_projector(fields: ConfigFields, vision: ConfigFields, tower: Stack, text_width: int) -> Tensors:
-    return (*tensor("image_newline", text_width), *_llava_projector(fields, vision, tower, text_width))
 
 
 def _feature_layers(fields: ConfigFields) -> int:
@@ -191,10 +183,6 @@ def _mllama_projector(_: ConfigFields, vision: ConfigFields, tower: Stack, text_
     return linear("multi_modal_projector", text_width, vision.integer("vision_output_dim", default=width), bias=True)
 
 
-def _llama4_projector(_: ConfigFields, vision: ConfigFields, __: Stack, text_width: int) -> Tensors:
-    return linear("multi_modal_projector.linear_1", text_width, vision.integer("vision_output_dim"))
-
-
 _LLAVA: Final = CompositeFamily(
     text="llama",
     vision="clip_vision_model",
@@ -213,7 +201,6 @@ _IDEFICS3: Final = CompositeFamily(
 _QWEN_MERGE: Final = _merge_by_side("spatial_merge_size", 2, of_tower=True)
 
 
-_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
 _CROSS_LAYERS: Final = (3, 8, 13, 18, 23, 28, 33, 38)
 # Rows of the embedding beyond the vocabulary, for the image token and its neighbours.
 _SPECIAL_TOKENS: Final = 8
@@ -226,7 +213,7 @@ def read_mllama_text(fields: ConfigFields) -> Architecture:
     crossing = frozenset(_CROSS_LAYERS if listed is None else listed)
     groups = group_layers(
         (index in crossing for index in range(sizes.layers)),
-        lambda crosses: _cross_attention_layer(fields, sizes) if crosses else _self_attention_layer(fields, sizes),
+        lambda crosses: _mllama_layer(fields, sizes, crosses=crosses),
     )
     before = embedding("model.embed_tokens", sizes.vocabulary + _SPECIAL_TOKENS, sizes.hidden)
     # Its head is never tied, even if the file states it.
@@ -235,41 +222,30 @@ def read_mllama_text(fields: ConfigFields) -> Architecture:
     )
 
 
-def _self_attention_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
-    attention = attention_blocks(fields, sizes, AttentionStyle(dropout=0.0))[0]
-    forward = mlp_block(fields, sizes, MlpStyle())
-    return Layer(
-        mixer=attention.mixer,
-        feed_forward=forward.block,
-        norm=RMS,
-        norm_count=2,
-        tensors=(*attention.tensors, *forward.tensors, *_layer_norm_tensors(sizes.hidden)),
-    )
-
-
-def _cross_attention_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
-    attention = Attention(
-        heads=sizes.heads, kv_heads=sizes.kv_heads, head_dim=sizes.head_dim, qk_norm="head", rotary=False
-    )
-    forward = mlp_block(fields, sizes, MlpStyle())
-    return Layer(
-        cross_attention=attention,
-        feed_forward=forward.block,
-        norm=RMS,
-        norm_count=2,
-        tensors=(
+def _mllama_layer(fields: ConfigFields, sizes: StackSizes, *, crosses: bool) -> Layer:
+    """Return a layer with attention to the images if it `crosses`, else to the text."""
+    mixer, tensors = attention_blocks(fields, sizes, AttentionStyle(dropout=0.0))[0]
+    cross: Attention | None = None
+    if crosses:
+        cross = Attention(
+            heads=sizes.heads, kv_heads=sizes.kv_heads, head_dim=sizes.head_dim, qk_norm="head", rotary=False
+        )
+        tensors = (
             *tensor("cross_attn_attn_gate", 1),
             *tensor("cross_attn_mlp_gate", 1),
-            *attention_tensors(attention, sizes.hidden, prefix="cross_attn."),
-            *qk_norm_tensors(attention, prefix="cross_attn."),
-            *forward.tensors,
-            *_layer_norm_tensors(sizes.hidden),
-        ),
+            *attention_tensors(cross, sizes.hidden, prefix="cross_attn."),
+            *qk_norm_tensors(cross, prefix="cross_attn."),
+        )
+    forward = mlp_block(fields, sizes, MlpStyle())
+    norms = (found for name in PRE_NORMS for found in norm_tensors(name, sizes.hidden, RMS))
+    return Layer(
+        mixer=None if crosses else mixer,
+        cross_attention=cross,
+        feed_forward=forward.block,
+        norm=RMS,
+        norm_count=2,
+        tensors=(*tensors, *forward.tensors, *norms),
     )
-
-
-def _layer_norm_tensors(hidden: int) -> Tensors:
-    return tuple(found for name in _NORMS for found in norm_tensors(name, hidden, RMS))
 
 
 READERS: Final[Mapping[str, Reader]] = {
@@ -293,17 +269,18 @@ READERS: Final[Mapping[str, Reader]] = {
     "llama4": CompositeFamily(
         text="llama4_text",
         vision="llama4_vision_model",
-        projector=_llama4_projector,
+        projector=lambda _, vision, __, width: linear(
+            "multi_modal_projector.linear_1", width, vision.integer("vision_output_dim")
+        ),
         merge=_merge_by_side_ratio("pixel_shuffle_ratio", of_tower=True),
         decoder="Llama4ForCausalLM",
     ).read,
     "llava": _LLAVA.read,
-    "llava_next": CompositeFamily(
-        text="llama",
-        vision="clip_vision_model",
-        projector=_llava_next_projector,
-        states_text=True,
-        states_vision=True,
+    "llava_next": _LLAVA._replace(
+        projector=lambda fields, vision, tower, width: (
+            *tensor("image_newline", width),
+            *_llava_projector(fields, vision, tower, width),
+        )
     ).read,
     "mistral3": CompositeFamily(
         text="mistral",

@@ -9,6 +9,9 @@ import torch
 from planner.trace.worker.cpu.convolutions import size_bytes
 from planner.units import round_up
 
+BytesFormula = Callable[[tuple[Any, ...], dict[str, Any], Any], int]
+"""Function of an operator's arguments, keyword arguments and result."""
+
 _PAGE_BYTES: Final = 4096
 _GATES: Final = 4
 _ALIGNMENT_BYTES: Final = 4664
@@ -142,22 +145,6 @@ _INDEX_BYTES: Final = torch.int64.itemsize
 _LAPACK_INTEGER_BYTES: Final = torch.int32.itemsize
 
 
-def _gamma_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the size in bytes of the arguments of one gamma function per order.
-
-    **Source**: `mvlgamma` in aten/src/ATen/native/UnaryOps.cpp.
-    """
-    return int(args[1]) * size_bytes(result)
-
-
-def _power_of_two_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the size in bytes of the powers of two.
-
-    **Source**: `ldexp` in aten/src/ATen/native/BinaryOps.cpp.
-    """
-    return size_bytes(args[1], result.element_size())
-
-
 def _counted_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the size in bytes of a mask of what is not zero, and of its copy in 64-bit integers, which is summed.
 
@@ -166,22 +153,6 @@ def _counted_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -
     """
     has_dimension = len(args) > 1 and args[1] is not None
     return size_bytes(args[0], 1) + size_bytes(args[0], _INDEX_BYTES) if has_dimension else 0
-
-
-def _difference_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the size in bytes of the difference whose norm is a distance.
-
-    **Source**: `dist` in aten/src/ATen/native/Distance.cpp.
-    """
-    return int(prod(torch.broadcast_shapes(args[0].shape, args[1].shape))) * result.element_size()
-
-
-def _widened_points_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of points with their squared norm and a one, whose product is the squared distance.
-
-    **Source**: `_euclidean_dist` in aten/src/ATen/native/Distance.cpp.
-    """
-    return sum(size_bytes(points[..., :1]) * (points.shape[-1] + 2) for points in args[:2])
 
 
 def _scattered_mean_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -233,58 +204,6 @@ def _bags_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     if mode == _BAGS_MAX:
         return size_bytes(largest) + size_bytes(gradient) + size_bytes(sizes)
     return 3 * size_bytes(rows, _INDEX_BYTES) + (0 if bags.numel() else _INDEX_BYTES * (rows.numel() + 1))
-
-
-def _interpolation_bytes(points: int) -> Callable[[tuple[Any, ...], dict[str, Any], torch.Tensor], int]:
-    """Return a formula for the tables of the positions and weights of `points` neighbors along each dimension.
-
-    **Source**: `HelperInterpBase` and its heirs in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
-    """
-
-    def tables_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-        return points * sum(result.shape[2:]) * (_INDEX_BYTES + result.element_size())
-
-    return tables_bytes
-
-
-def _smoothed_rows_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the size in bytes of the image whose rows are resized, but not its columns.
-
-    **Source**: `separable_upsample_generic_Nd_kernel_impl` in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
-    """
-    return size_bytes(result) // result.shape[-2] * int(args[0].shape[-2])
-
-
-def _grid_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the size in bytes of the grid that is transformed, with a one for each point.
-
-    **Source**: `affine_grid_generator` in aten/src/ATen/native/AffineGridGenerator.cpp.
-    """
-    return size_bytes(result) // result.shape[-1] * (result.shape[-1] + 1)
-
-
-def _inverse_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of the triangular factors, of their pivots, and of a mask of these.
-
-    **Source**: `linalg_inv_ex_out` in aten/src/ATen/native/BatchLinearAlgebra.cpp.
-    """
-    return size_bytes(args[0]) + size_bytes(args[0][..., 0], _LAPACK_INTEGER_BYTES + 1)
-
-
-def _copied_matrix_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a copy of the first matrix, which LAPACK overwrites.
-
-    **Source**: `_linalg_svd_out` and `linalg_lu_out` in aten/src/ATen/native/BatchLinearAlgebra.cpp.
-    """
-    return size_bytes(args[0])
-
-
-def _copied_factor_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a copy of the triangular factor.
-
-    **Source**: `_cholesky_solve_helper_cpu` in aten/src/ATen/native/BatchLinearAlgebra.cpp.
-    """
-    return size_bytes(args[1])
 
 
 def _eigenvectors_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -363,29 +282,60 @@ def _pseudoinverse_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     return size_bytes(args[0]) // (rows * columns) * elements
 
 
-COMPOSED_FORMULAS: Final[dict[Any, Callable[[tuple[Any, ...], dict[str, Any], Any], int]]] = {
-    _aten.mvlgamma.default: _gamma_bytes,
-    _aten.ldexp.Tensor: _power_of_two_bytes,
+def _interpolation(points: int) -> BytesFormula:
+    """Return a formula for the tables of the positions and weights of `points` neighbors along each dimension.
+
+    **Source**: `HelperInterpBase` and its heirs in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
+    """
+    return lambda _args, _kwargs, result: points * sum(result.shape[2:]) * (_INDEX_BYTES + result.element_size())
+
+
+COMPOSED_FORMULAS: Final[dict[Any, BytesFormula]] = {
+    # The arguments of one gamma function per order. **Source**: `mvlgamma` in UnaryOps.cpp.
+    _aten.mvlgamma.default: lambda args, _, result: int(args[1]) * size_bytes(result),
+    # The powers of two. **Source**: `ldexp` in BinaryOps.cpp.
+    _aten.ldexp.Tensor: lambda args, _, result: size_bytes(args[1], result.element_size()),
     _aten.count_nonzero.default: _counted_bytes,
     _aten.count_nonzero.dim_IntList: _counted_bytes,
-    _aten.dist.default: _difference_bytes,
-    _aten._euclidean_dist.default: _widened_points_bytes,
+    # The difference whose norm is a distance. **Source**: `dist` in Distance.cpp.
+    _aten.dist.default: lambda args, _, result: (
+        int(prod(torch.broadcast_shapes(args[0].shape, args[1].shape))) * result.element_size()
+    ),
+    # Points with their squared norm and a one, whose product is the squared distance. **Source**: `_euclidean_dist` in
+    # Distance.cpp.
+    _aten._euclidean_dist.default: lambda args, _, __: sum(
+        size_bytes(points[..., :1]) * (points.shape[-1] + 2) for points in args[:2]
+    ),
     _aten.scatter_reduce.two: _scattered_mean_bytes,
     _aten._trilinear.default: _trilinear_bytes,
     _aten._embedding_bag.default: _bags_bytes,
     _aten._embedding_bag_forward_only.default: _bags_bytes,
     _aten._embedding_bag_backward.default: _bags_backward_bytes,
-    _aten.upsample_nearest1d.default: _interpolation_bytes(1),
-    _aten._upsample_nearest_exact1d.default: _interpolation_bytes(1),
-    _aten.upsample_linear1d.default: _interpolation_bytes(2),
-    _aten.upsample_bicubic2d.default: _interpolation_bytes(4),
-    _aten._upsample_bilinear2d_aa.default: _smoothed_rows_bytes,
-    _aten._upsample_bicubic2d_aa.default: _smoothed_rows_bytes,
-    _aten.affine_grid_generator.default: _grid_bytes,
-    _aten.linalg_inv_ex.default: _inverse_bytes,
-    _aten._linalg_svd.default: _copied_matrix_bytes,
-    _aten.linalg_lu.default: _copied_matrix_bytes,
-    _aten.cholesky_solve.default: _copied_factor_bytes,
+    _aten.upsample_nearest1d.default: _interpolation(1),
+    _aten._upsample_nearest_exact1d.default: _interpolation(1),
+    _aten.upsample_linear1d.default: _interpolation(2),
+    _aten.upsample_bicubic2d.default: _interpolation(4),
+    # The image whose rows are resized, but not its columns. **Source**: `separable_upsample_generic_Nd_kernel_impl` in
+    # cpu/UpSampleKernel.cpp.
+    **dict.fromkeys(
+        (_aten._upsample_bilinear2d_aa.default, _aten._upsample_bicubic2d_aa.default),
+        lambda args, _, result: size_bytes(result) // result.shape[-2] * int(args[0].shape[-2]),
+    ),
+    # The grid that is transformed, with a one for each point. **Source**: `affine_grid_generator` in
+    # AffineGridGenerator.cpp.
+    _aten.affine_grid_generator.default: lambda _, __, result: (
+        size_bytes(result) // result.shape[-1] * (result.shape[-1] + 1)
+    ),
+    # The triangular factors, their pivots, and a mask of these. **Source**: `linalg_inv_ex_out` in
+    # BatchLinearAlgebra.cpp.
+    _aten.linalg_inv_ex.default: lambda args, _, __: (
+        size_bytes(args[0]) + size_bytes(args[0][..., 0], _LAPACK_INTEGER_BYTES + 1)
+    ),
+    # The matrix or factor, which LAPACK overwrites. **Source**: `_linalg_svd_out`, `linalg_lu_out` and
+    # `_cholesky_solve_helper_cpu` in BatchLinearAlgebra.cpp.
+    _aten._linalg_svd.default: lambda args, _, __: size_bytes(args[0]),
+    _aten.linalg_lu.default: lambda args, _, __: size_bytes(args[0]),
+    _aten.cholesky_solve.default: lambda args, _, __: size_bytes(args[1]),
     _aten._linalg_eigh.default: _eigenvectors_bytes,
     _aten.linalg_lstsq.default: _least_squares_bytes,
     _aten._linalg_eigvals.default: _eigenvalues_bytes,
@@ -393,3 +343,4 @@ COMPOSED_FORMULAS: Final[dict[Any, Callable[[tuple[Any, ...], dict[str, Any], An
     _aten.linalg_matrix_exp.default: _exponential_bytes,
     _aten.linalg_pinv.atol_rtol_tensor: _pseudoinverse_bytes,
 }
+"""Formulas by operator; files are those of aten/src/ATen/native."""

@@ -1,14 +1,18 @@
 """Temporary memory of the CPU's kernels, invisible to the dispatcher: copies, tables, per-thread buffers."""
 
 import functools
-from collections.abc import Callable
 from math import prod
 from typing import Any, Final
 
 import torch
 
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
-from planner.trace.worker.cpu.composed import COMPOSED_FORMULAS, backward_hidden_bytes, forward_hidden_bytes
+from planner.trace.worker.cpu.composed import (
+    COMPOSED_FORMULAS,
+    BytesFormula,
+    backward_hidden_bytes,
+    forward_hidden_bytes,
+)
 from planner.trace.worker.cpu.convolutions import (
     SCRATCH_ALIGNMENT_BYTES,
     contiguous_copies_bytes,
@@ -20,8 +24,6 @@ from planner.units import ceil_div, round_up
 
 _aten: Final = torch.ops.aten
 _MEAN_REDUCTION: Final = 1
-
-BytesFormula = Callable[[tuple[Any, ...], dict[str, Any], Any], int]
 
 
 def hidden_bytes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -56,51 +58,12 @@ def _promoted_operands_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], resu
     return sum(size_bytes(operand, dtype.itemsize) for operand in operands if operand.dtype != dtype)
 
 
-def _chosen_operands_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of converted operands between which a condition chooses, itself used without a copy.
-
-    **Source**: `where` in aten/src/ATen/native/TensorCompare.cpp.
-    """
-    return _promoted_operands_bytes(args[1:], kwargs, result)
-
-
-def _boolean_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a copy in booleans.
-
-    **Source**: `allany_impl` in aten/src/ATen/native/ReduceOps.cpp.
-    """
-    return 0 if args[0].dtype in (torch.bool, torch.uint8) else size_bytes(args[0], 1)
-
-
 def _converted_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the size in bytes of a copy in the result's type, in which booleans and short integers are summed.
 
     **Source**: `make_reduction` in aten/src/ATen/native/ReduceOpsUtils.h.
     """
     return 0 if args[0].dtype == result.dtype else size_bytes(args[0], result.element_size())
-
-
-def _no_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return 0: the kernel needs no temporary memory."""
-    return 0
-
-
-def _mean_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of the float32 copy from which a half-precision mean is computed.
-
-    **Source**: `mean` in aten/src/ATen/native/ReduceOps.cpp.
-    """
-    if not is_half(args[0]):
-        return 0
-    return size_bytes(args[0], 4) + size_bytes(result, 4)
-
-
-def _ctc_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of the probabilities of the paths from the end.
-
-    **Source**: `log_beta` of `ctc_loss_backward_cpu_template` in aten/src/ATen/native/LossCTC.cpp.
-    """
-    return size_bytes(args[6])
 
 
 def _sum_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -136,14 +99,6 @@ def _batch_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], re
     return size_bytes(input_tensor, 4) if is_half(input_tensor) else 2 * input_tensor.shape[1] * 4
 
 
-def _batch_norm_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a scale and a shift per channel.
-
-    **Source**: `batch_norm_cpu_transform_input_template` in aten/src/ATen/native/Normalization.cpp.
-    """
-    return 2 * args[0].shape[1] * 4 if args[0].dim() > 1 else 0
-
-
 def _layer_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the size in bytes of per-thread gradients of weight and bias, if wanted, and of contiguous copies.
 
@@ -155,31 +110,6 @@ def _layer_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], re
     return 2 * torch.get_num_threads() * int(prod(args[2])) * statistics_bytes + contiguous_copies_bytes(args[:2])
 
 
-def _layer_norm_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a contiguous copy of the input.
-
-    **Source**: `layer_norm_cpu` in aten/src/ATen/native/layer_norm.cpp.
-    """
-    return contiguous_copies_bytes(args[:1])
-
-
-def _softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of contiguous copies of the inputs: scores, or the gradient and the result of softmax.
-
-    **Source**: `softmax_cpu_out` and its like in aten/src/ATen/native/SoftMax.cpp.
-    """
-    return contiguous_copies_bytes(args[:2])
-
-
-def _contiguous_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a contiguous copy of the first operand: the input, or the incoming gradient.
-
-    **Source**: `avg_pool3d_out_cpu` in aten/src/ATen/native/AveragePool3d.cpp, `nll_loss2d_forward_out_frame` in
-    NLLLoss2d.cpp, `embedding_dense_backward_cpu` in Embedding.cpp there, and their like.
-    """
-    return contiguous_copies_bytes(args[:1])
-
-
 def _formatted_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the size in bytes of a contiguous copy of the first operand, unless that is channels last.
 
@@ -188,22 +118,6 @@ def _formatted_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result:
     """
     formats = (torch.channels_last, torch.channels_last_3d)
     return 0 if any(args[0].is_contiguous(memory_format=one) for one in formats) else contiguous_copies_bytes(args[:1])
-
-
-def _group_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of two sums per image and channel.
-
-    **Source**: `GroupNormBackwardKernelImpl` in aten/src/ATen/native/cpu/group_norm_kernel.cpp.
-    """
-    return 2 * int(prod(args[1].shape[:2])) * 4
-
-
-def _dropout_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of the mask in the input's type.
-
-    **Source**: `native_dropout_cpu` in aten/src/ATen/native/Dropout.cpp.
-    """
-    return size_bytes(args[0])
 
 
 def _loss_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -237,14 +151,6 @@ def _log_sigmoid_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: An
     return contiguous_copies_bytes(args[:1]) + _transposed_block_bytes(args[0], args[0].dtype)
 
 
-def _soft_margin_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of two temporaries of the input's size.
-
-    **Source**: `soft_margin_loss_backward_out` in aten/src/ATen/native/Loss.cpp.
-    """
-    return 2 * size_bytes(args[1])
-
-
 def _sort_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the size in bytes of the positions along the sorted dimension, from which the indices are filled.
 
@@ -254,19 +160,8 @@ def _sort_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
     return 8 * int(tensor.shape[dim]) if tensor.dim() else 0
 
 
-def _kthvalue_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a copy of the values and of their indices, which are partly sorted.
-
-    **Source**: `kthvalue_out_impl_cpu` in aten/src/ATen/native/Sorting.cpp.
-    """
-    return size_bytes(args[0]) + size_bytes(args[0], 8)
-
-
 def _copy_of_input_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a copy of the input: one that is partly sorted, or one of random numbers.
-
-    **Source**: `median_impl` in aten/src/ATen/native/Sorting.cpp, `multinomial_out` in Distributions.cpp there.
-    """
+    """Return the size in bytes of a copy of the input."""
     return size_bytes(args[0])
 
 
@@ -285,11 +180,6 @@ def _median_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) ->
     return contiguous_copies_bytes((last,)) + _transposed_block_bytes(last, last.dtype)
 
 
-def _clone_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the size in bytes of the block through which a transposed matrix is copied, as of `copy_`."""
-    return _transposed_block_bytes(args[0], result.dtype) if result.is_contiguous() else 0
-
-
 def _masked_select_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the size in bytes of the mask in 64-bit integers, and of its running sum unless one thread selects.
 
@@ -300,22 +190,6 @@ def _masked_select_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     if is_alone and tensor.is_contiguous() and mask.is_contiguous():
         return max(0, size_bytes(mask, 8) - size_bytes(result))
     return 2 * size_bytes(tensor, 8)
-
-
-def _scattered_source_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a contiguous copy of the elements that a mask places.
-
-    **Source**: `masked_scatter__cpu` in aten/src/ATen/native/TensorAdvancedIndexing.cpp.
-    """
-    return contiguous_copies_bytes(args[2:3])
-
-
-def _resized_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the size in bytes of the result's first storage, made in the input's size and then resized.
-
-    **Source**: `im2col_out_cpu_template` in aten/src/ATen/native/Im2Col.cpp, `col2im_out_cpu_template` in Col2Im.cpp.
-    """
-    return size_bytes(args[0]) if size_bytes(result) > size_bytes(args[0]) else 0
 
 
 _TRANSPOSED_BLOCK: Final = 60
@@ -336,22 +210,6 @@ def _transposed_block_bytes(source: torch.Tensor, dtype: torch.dtype) -> int:
     is_large = source.numel() >= _TRANSPOSED_BLOCK**2 and source.dtype == dtype
     is_transposed = source.dim() == 2 and source.stride() == (1, source.shape[0])
     return _TRANSPOSED_BLOCK**2 * dtype.itemsize if is_large and is_transposed else 0
-
-
-def _roll_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of the intermediate result of a roll along several dimensions.
-
-    **Source**: `roll_common` in aten/src/ATen/native/TensorTransformations.h.
-    """
-    return size_bytes(args[0]) if len(args[1]) > 1 else 0
-
-
-def _logsumexp_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of the exponentials before they are summed, and of the maxima.
-
-    **Source**: `logsumexp_out_impl` in aten/src/ATen/native/ReduceOps.cpp.
-    """
-    return size_bytes(args[0]) + size_bytes(result)
 
 
 def _upsample_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -549,62 +407,91 @@ def _is_row_or_column_major(matrix: torch.Tensor) -> bool:
     return bool((along == 1 and down >= max(1, columns)) or (down == 1 and along >= max(1, rows)))
 
 
+def _copies_formula(first: int, end: int) -> BytesFormula:
+    """Return the formula for contiguous copies of the arguments from place `first` up to, but excluding, `end`."""
+    return lambda args, _kwargs, _result: contiguous_copies_bytes(args[first:end])
+
+
 _formulas: dict[Any, BytesFormula | None] = {
     **COMPOSED_FORMULAS,
     _aten.convolution.default: cpu_convolutions.convolution_hidden_bytes,
     _aten.convolution_backward.default: cpu_convolutions.convolution_backward_hidden_bytes,
     _aten.mkldnn_rnn_layer.default: forward_hidden_bytes,
     _aten.mkldnn_rnn_layer_backward.default: backward_hidden_bytes,
-    _aten.native_batch_norm.default: _batch_norm_bytes,
+    # A scale and a shift per channel. **Source**: `batch_norm_cpu_transform_input_template` in Normalization.cpp.
+    _aten.native_batch_norm.default: lambda args, _, __: 2 * args[0].shape[1] * 4 if args[0].dim() > 1 else 0,
     _aten.native_batch_norm_backward.default: _batch_norm_backward_bytes,
-    _aten.native_layer_norm.default: _layer_norm_bytes,
-    _aten._softmax.default: _softmax_bytes,
-    _aten._softmax_backward_data.default: _softmax_bytes,
-    _aten._log_softmax.default: _softmax_bytes,
-    _aten._log_softmax_backward_data.default: _softmax_bytes,
-    _aten.max_pool2d_with_indices.default: _formatted_copy_bytes,
-    _aten.avg_pool2d.default: _formatted_copy_bytes,
-    _aten._adaptive_avg_pool2d.default: _formatted_copy_bytes,
+    # **Source**: `layer_norm_cpu` in layer_norm.cpp.
+    _aten.native_layer_norm.default: _copies_formula(0, 1),
     _aten.native_layer_norm_backward.default: _layer_norm_backward_bytes,
-    _aten.native_group_norm_backward.default: _group_norm_backward_bytes,
+    # Two sums per image and channel. **Source**: `GroupNormBackwardKernelImpl` in cpu/group_norm_kernel.cpp.
+    _aten.native_group_norm_backward.default: lambda args, _, __: 2 * int(prod(args[1].shape[:2])) * 4,
+    # Copies of the scores, or of gradient and result. **Source**: `softmax_cpu_out` and its like in SoftMax.cpp.
+    **dict.fromkeys(
+        (
+            _aten._softmax.default,
+            _aten._softmax_backward_data.default,
+            _aten._log_softmax.default,
+            _aten._log_softmax_backward_data.default,
+        ),
+        _copies_formula(0, 2),
+    ),
     _aten._safe_softmax.default: _safe_softmax_bytes,
-    _aten.native_dropout.default: _dropout_bytes,
-    _aten.mean.default: _mean_bytes,
-    _aten.mean.dim: _mean_bytes,
-    _aten.sum.default: _converted_copy_bytes,
+    # The mask in the input's type. **Source**: `native_dropout_cpu` in Dropout.cpp.
+    _aten.native_dropout.default: _copy_of_input_bytes,
+    # The float32 copy from which a half-precision mean is computed. **Source**: `mean` in ReduceOps.cpp.
+    **dict.fromkeys(
+        (_aten.mean.default, _aten.mean.dim),
+        lambda args, _, result: size_bytes(args[0], 4) + size_bytes(result, 4) if is_half(args[0]) else 0,
+    ),
     _aten.sum.dim_IntList: _sum_bytes,
-    _aten.prod.default: _converted_copy_bytes,
-    _aten.prod.dim_int: _converted_copy_bytes,
-    _aten.cumsum.default: _converted_copy_bytes,
-    _aten.any.default: _boolean_copy_bytes,
-    _aten.any.dim: _boolean_copy_bytes,
-    _aten.all.default: _boolean_copy_bytes,
-    _aten.all.dim: _boolean_copy_bytes,
+    **dict.fromkeys(
+        (_aten.sum.default, _aten.prod.default, _aten.prod.dim_int, _aten.cumsum.default), _converted_copy_bytes
+    ),
+    # A copy in booleans. **Source**: `allany_impl` in ReduceOps.cpp.
+    **dict.fromkeys(
+        (_aten.any.default, _aten.any.dim, _aten.all.default, _aten.all.dim),
+        lambda args, _, __: 0 if args[0].dtype in (torch.bool, torch.uint8) else size_bytes(args[0], 1),
+    ),
     _aten.sort.default: _sort_bytes,
     _aten.sort.stable: _sort_bytes,
-    _aten.kthvalue.default: _kthvalue_bytes,
+    # Values and indices, which are partly sorted. **Source**: `kthvalue_out_impl_cpu` in Sorting.cpp.
+    _aten.kthvalue.default: lambda args, _, __: size_bytes(args[0]) + size_bytes(args[0], 8),
+    # A copy that is partly sorted. **Source**: `median_impl` in Sorting.cpp.
     _aten.median.default: _copy_of_input_bytes,
+    _aten.nanmedian.default: _copy_of_input_bytes,
     _aten.median.dim: _median_bytes,
     _aten.nanmedian.dim: _median_bytes,
-    _aten.nanmedian.default: _copy_of_input_bytes,
+    # Random numbers. **Source**: `multinomial_out` in Distributions.cpp.
     _aten.multinomial.default: _copy_of_input_bytes,
     _aten.masked_select.default: _masked_select_bytes,
-    _aten.masked_scatter.default: _scattered_source_bytes,
-    _aten.masked_scatter_.default: _scattered_source_bytes,
-    _aten.im2col.default: _resized_bytes,
-    _aten.col2im.default: _resized_bytes,
-    _aten.roll.default: _roll_bytes,
-    _aten.logsumexp.default: _logsumexp_bytes,
+    # The elements that a mask places. **Source**: `masked_scatter__cpu` in TensorAdvancedIndexing.cpp.
+    _aten.masked_scatter.default: _copies_formula(2, 3),
+    _aten.masked_scatter_.default: _copies_formula(2, 3),
+    # The result's first storage, made in the input's size and then resized. **Source**: `im2col_out_cpu_template` in
+    # Im2Col.cpp, `col2im_out_cpu_template` in Col2Im.cpp.
+    **dict.fromkeys(
+        (_aten.im2col.default, _aten.col2im.default),
+        lambda args, _, result: size_bytes(args[0]) if size_bytes(result) > size_bytes(args[0]) else 0,
+    ),
+    # The result of a roll along the first of several dimensions. **Source**: `roll_common` in TensorTransformations.h.
+    _aten.roll.default: lambda args, _, __: size_bytes(args[0]) if len(args[1]) > 1 else 0,
+    # The exponentials before they are summed, and the maxima. **Source**: `logsumexp_out_impl` in ReduceOps.cpp.
+    _aten.logsumexp.default: lambda args, _, result: size_bytes(args[0]) + size_bytes(result),
     _aten.mse_loss.default: _loss_bytes,
     _aten.smooth_l1_loss.default: _loss_bytes,
     _aten.huber_loss.default: _loss_bytes,
     _aten.binary_cross_entropy_with_logits.default: _binary_cross_entropy_bytes,
-    _aten.soft_margin_loss_backward.default: _soft_margin_backward_bytes,
+    # Two temporaries of the input's size. **Source**: `soft_margin_loss_backward_out` in Loss.cpp.
+    _aten.soft_margin_loss_backward.default: lambda args, _, __: 2 * size_bytes(args[1]),
     _aten.upsample_nearest2d.default: _upsample_bytes,
     _aten._upsample_nearest_exact2d.default: _upsample_bytes,
     _aten.upsample_bilinear2d.default: _upsample_bytes,
-    _aten._ctc_loss_backward.default: _ctc_backward_bytes,
-    _aten._ctc_loss_backward.Tensor: _ctc_backward_bytes,
+    # The probabilities of the paths from the end. **Source**: `log_beta` of `ctc_loss_backward_cpu_template` in
+    # LossCTC.cpp.
+    **dict.fromkeys(
+        (_aten._ctc_loss_backward.default, _aten._ctc_loss_backward.Tensor), lambda args, _, __: size_bytes(args[6])
+    ),
     _aten.log_sigmoid_forward.default: _log_sigmoid_bytes,
     _aten._native_multi_head_attention.default: _fused_attention_bytes,
     _aten._transformer_encoder_layer_fwd.default: _fused_layer_bytes,
@@ -613,9 +500,13 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten.bmm.default: matrix_product_bytes,
     _aten._scaled_dot_product_flash_attention_for_cpu.default: attention_bytes,
     _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward_bytes,
-    _aten.where.self: _chosen_operands_bytes,
+    # Operands between which a condition chooses, itself used without a copy. **Source**: `where` in TensorCompare.cpp.
+    _aten.where.self: lambda args, kwargs, result: _promoted_operands_bytes(args[1:], kwargs, result),
     **dict.fromkeys(
         (
+            _aten.max_pool2d_with_indices.default,
+            _aten.avg_pool2d.default,
+            _aten._adaptive_avg_pool2d.default,
             _aten.max_pool2d_with_indices_backward.default,
             _aten.max_pool3d_with_indices.default,
             _aten.max_pool3d_with_indices_backward.default,
@@ -634,6 +525,8 @@ _formulas: dict[Any, BytesFormula | None] = {
         ),
         _formatted_copy_bytes,
     ),
+    # A copy of the input, or of the incoming gradient. **Source**: `avg_pool3d_out_cpu` in AveragePool3d.cpp,
+    # `nll_loss2d_forward_out_frame` in NLLLoss2d.cpp, `embedding_dense_backward_cpu` in Embedding.cpp, and their like.
     **dict.fromkeys(
         (
             _aten.avg_pool3d.default,
@@ -647,11 +540,15 @@ _formulas: dict[Any, BytesFormula | None] = {
             _aten.embedding_dense_backward.default,
             _aten.nll_loss2d_forward.default,
         ),
-        _contiguous_copy_bytes,
+        _copies_formula(0, 1),
     ),
     # The mask is used without a copy.
-    _aten.masked_fill.Scalar: _no_bytes,
-    _aten.masked_fill_.Scalar: _no_bytes,
+    _aten.masked_fill.Scalar: None,
+    _aten.masked_fill_.Scalar: None,
     _aten.copy_.default: _transposed_copy_bytes,
-    _aten.clone.default: _clone_bytes,
+    # As of `copy_`.
+    _aten.clone.default: lambda args, _, result: (
+        _transposed_block_bytes(args[0], result.dtype) if result.is_contiguous() else 0
+    ),
 }
+"""Formulas by operator; files are those of aten/src/ATen/native."""

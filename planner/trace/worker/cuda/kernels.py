@@ -95,14 +95,6 @@ def _softmax_backward_bytes(args: Arguments, _result: Any, _capability: Capabili
     return grad.numel() * max(grad.element_size(), output.element_size()) + _copies_bytes(output)
 
 
-def _safe_softmax_bytes(_args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the size in bytes of the softmax, and of one-byte masks for each score and each row.
-
-    **Source**: `_safe_softmax` of aten/src/ATen/native/transformers/attention.cpp.
-    """
-    return _size_bytes(result) + result.numel() + result.numel() // max(1, result.shape[-1])
-
-
 def _embedding_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
     """Return the size in bytes of sorted indices, and of fp32 partial sums of up to ten rows per index.
 
@@ -137,15 +129,6 @@ def _index_put_bytes(args: Arguments, _result: Any, _capability: Capability) -> 
     return 6 * count * _INDEX_BYTES + _copies_bytes(values)
 
 
-def _group_norm_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the size in bytes of a scale and a shift per channel and sample.
-
-    **Source**: `GroupNormKernelImplInternal` of aten/src/ATen/native/cuda/group_norm_kernel.cu.
-    """
-    batch, channels = int(args[3]), int(args[4])
-    return 2 * batch * channels * 4
-
-
 def _group_norm_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
     """Return the size in bytes of three values per channel and sample, and two per group.
 
@@ -155,65 +138,11 @@ def _group_norm_backward_bytes(args: Arguments, _result: Any, _capability: Capab
     return (3 * batch * channels + 2 * batch * groups) * 4
 
 
-def _elementwise_loss_bytes(args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the size in bytes of the elementwise loss before its reduction.
-
-    **Source**: `mse_loss_out`, `smooth_l1_loss_out` and `huber_loss` of aten/src/ATen/native/Loss.cpp.
-    """
-    return 0 if result.dim() else _size_bytes(args[0])
-
-
-def _cross_entropy_with_logits_bytes(args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the size in bytes of the log-sigmoid, and of the elementwise loss.
-
-    **Source**: `binary_cross_entropy_with_logits` of aten/src/ATen/native/Loss.cpp.
-    """
-    return (1 if result.dim() else 2) * _size_bytes(args[0])
-
-
-def _logsumexp_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the size in bytes of the exponentials before they are summed.
-
-    **Source**: `logsumexp_out_impl` of aten/src/ATen/native/ReduceOps.cpp.
-    """
-    return _size_bytes(args[0])
-
-
-def _roll_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the size in bytes of the tensor rolled over the first of several dimensions.
-
-    **Source**: `roll_common` of aten/src/ATen/native/TensorTransformations.h.
-    """
-    return _size_bytes(args[0]) if len(args[1]) > 1 else 0
-
-
-def _matrix_product_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the size in bytes of contiguous copies of matrices that are neither row- nor column-major.
-
-    **Source**: `prepare_matrix_for_cublas` of aten/src/ATen/native/cuda/Blas.cpp.
-    """
-    return sum(_size_bytes(matrix) for matrix in args[-2:] if not _suits_cublas(matrix))
-
-
 def _suits_cublas(matrix: Tensor) -> bool:
     """Return whether cuBLAS can read the matrix without a copy: row- or column-major."""
     rows, columns = matrix.shape[-2:]
     down, across = matrix.stride()[-2:]
     return (across == 1 and down >= max(1, columns)) or (down == 1 and across >= max(1, rows))
-
-
-def _convolution_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of copies to cuDNN's memory format: channels last if input or weight has it, else contiguous.
-
-    **Source**: `cudnn_conv_suggest_memory_format` of aten/src/ATen/native/ConvUtils.h.
-    """
-    return _layout_copies_bytes(args[0], args[1])
-
-
-def _convolution_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the size in bytes of copies of gradient, input and weight to cuDNN's memory format."""
-    grad, input_tensor, weight = args[:3]
-    return _layout_copies_bytes(input_tensor, weight, grad)
 
 
 def _layout_copies_bytes(input_tensor: Tensor, weight: Tensor, *others: Tensor) -> int:
@@ -259,15 +188,6 @@ def _tensor_argument(args: Arguments, place: int) -> Tensor:
     return tensor
 
 
-def _copies_formula(*places: int) -> BytesFormula:
-    """Return the formula for contiguous copies of the non-contiguous arguments at `places`."""
-
-    def copies_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-        return _copies_bytes(*(args[place] for place in places))
-
-    return copies_bytes
-
-
 def _copies_bytes(*tensors: Tensor) -> int:
     """Return the size in bytes of contiguous copies of the non-contiguous tensors among `tensors`."""
     return sum(_size_bytes(tensor) for tensor in tensors if not tensor.is_contiguous())
@@ -275,6 +195,11 @@ def _copies_bytes(*tensors: Tensor) -> int:
 
 def _size_bytes(tensor: Tensor) -> int:
     return tensor.numel() * tensor.element_size()
+
+
+def _copies_formula(*places: int) -> BytesFormula:
+    """Return the formula for contiguous copies of the non-contiguous arguments at `places`."""
+    return lambda args, _result, _capability: _copies_bytes(*(args[place] for place in places))
 
 
 _FORMULAS: Final[dict[Any, BytesFormula]] = {
@@ -287,33 +212,45 @@ _FORMULAS: Final[dict[Any, BytesFormula]] = {
         "_log_softmax": _copies_formula(0),
         "_softmax_backward_data": _softmax_backward_bytes,
         "_log_softmax_backward_data": _copies_formula(0, 1),
-        "_safe_softmax": _safe_softmax_bytes,
+        # The softmax, and one-byte masks for each score and each row. **Source**: `_safe_softmax` of
+        # transformers/attention.cpp.
+        "_safe_softmax": lambda _, result, __: (
+            _size_bytes(result) + result.numel() + result.numel() // max(1, result.shape[-1])
+        ),
         "embedding_dense_backward": _embedding_backward_bytes,
-        "index_put": _index_put_bytes,
-        "index_put_": _index_put_bytes,
-        "_unsafe_index_put": _index_put_bytes,
-        "_index_put_impl_": _index_put_bytes,
+        **dict.fromkeys(("index_put", "index_put_", "_unsafe_index_put", "_index_put_impl_"), _index_put_bytes),
         "native_layer_norm": _copies_formula(0),
         "native_layer_norm_backward": _copies_formula(0, 1),
         "_fused_rms_norm": _copies_formula(0),
         "_fused_rms_norm_backward": _copies_formula(0, 1),
-        "native_group_norm": _group_norm_bytes,
+        # A scale and a shift per channel and sample. **Source**: `GroupNormKernelImplInternal` of
+        # cuda/group_norm_kernel.cu.
+        "native_group_norm": lambda args, _, __: 2 * int(args[3]) * int(args[4]) * 4,
         "native_group_norm_backward": _group_norm_backward_bytes,
-        "mse_loss": _elementwise_loss_bytes,
-        "smooth_l1_loss": _elementwise_loss_bytes,
-        "huber_loss": _elementwise_loss_bytes,
-        "binary_cross_entropy": _elementwise_loss_bytes,
-        "binary_cross_entropy_with_logits": _cross_entropy_with_logits_bytes,
-        "logsumexp": _logsumexp_bytes,
-        "roll": _roll_bytes,
-        "mm": _matrix_product_bytes,
-        "addmm": _matrix_product_bytes,
-        "bmm": _matrix_product_bytes,
-        "baddbmm": _matrix_product_bytes,
-        "convolution": _convolution_bytes,
-        "convolution_backward": _convolution_backward_bytes,
+        # The loss before its reduction. **Source**: `mse_loss_out`, `smooth_l1_loss_out` and `huber_loss` of Loss.cpp.
+        **dict.fromkeys(
+            ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"),
+            lambda args, result, _: 0 if result.dim() else _size_bytes(args[0]),
+        ),
+        # The log-sigmoid, and the elementwise loss. **Source**: `binary_cross_entropy_with_logits` of Loss.cpp.
+        "binary_cross_entropy_with_logits": lambda args, result, _: (1 if result.dim() else 2) * _size_bytes(args[0]),
+        # The exponentials before they are summed. **Source**: `logsumexp_out_impl` of ReduceOps.cpp.
+        "logsumexp": lambda args, _, __: _size_bytes(args[0]),
+        # The tensor rolled over the first of several dimensions. **Source**: `roll_common` of TensorTransformations.h.
+        "roll": lambda args, _, __: _size_bytes(args[0]) if len(args[1]) > 1 else 0,
+        # Copies of matrices that are neither row- nor column-major. **Source**: `prepare_matrix_for_cublas` of
+        # cuda/Blas.cpp.
+        **dict.fromkeys(
+            ("mm", "addmm", "bmm", "baddbmm"),
+            lambda args, _, __: sum(_size_bytes(matrix) for matrix in args[-2:] if not _suits_cublas(matrix)),
+        ),
+        # Copies to cuDNN's memory format: channels last if input or weight has it, else contiguous. **Source**:
+        # `cudnn_conv_suggest_memory_format` of ConvUtils.h.
+        "convolution": lambda args, _, __: _layout_copies_bytes(args[0], args[1]),
+        "convolution_backward": lambda args, _, __: _layout_copies_bytes(args[1], args[2], args[0]),
         "_cudnn_rnn": _rnn_bytes,
         "_cudnn_rnn_backward": _rnn_backward_bytes,
     }.items()
     if operator_exists(name)
 }
+"""Formulas by operator; files are those of aten/src/ATen/native."""

@@ -52,16 +52,6 @@ class UncertaintyBounds:
         return [*self._largest.values(), *sums]
 
 
-def _convolution_difference(args: Arguments, result: Tensor) -> TraceDifference | None:
-    """Return the uncertainty of cuDNN's workspace in a convolution's forward pass."""
-    return _workspace_difference(args[0], args[1], result)
-
-
-def _convolution_backward_difference(args: Arguments, _result: Any) -> TraceDifference | None:
-    """Return the uncertainty of cuDNN's workspace in a convolution's backward pass."""
-    return _workspace_difference(args[1], args[2], args[0])
-
-
 def _workspace_difference(input_tensor: Tensor, weight: Tensor, output: Tensor) -> TraceDifference:
     """Return the uncertainty of cuDNN's workspace for a convolution: up to a copy of every tensor."""
     copies = sum(tensor.numel() * tensor.element_size() for tensor in (input_tensor, weight, output))
@@ -157,8 +147,8 @@ _RNN_OPERATOR: Final = torch.ops.aten._cudnn_rnn.default
 _DIFFERENCE_OF: Final[dict[Any, DifferenceFunction]] = {
     aten_overload(name): bound
     for name, bound in {
-        "convolution": _convolution_difference,
-        "convolution_backward": _convolution_backward_difference,
+        "convolution": lambda args, result: _workspace_difference(args[0], args[1], result),
+        "convolution_backward": lambda args, _: _workspace_difference(args[1], args[2], args[0]),
         "_scaled_dot_product_flash_attention": _flash_difference,
         "_scaled_dot_product_cudnn_attention_backward": _cudnn_attention_difference,
         "native_layer_norm_backward": _norm_backward_difference,

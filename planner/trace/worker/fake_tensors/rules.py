@@ -70,28 +70,6 @@ def _batch_norm(
     return _empty_in_format(tensor), parameters.new_empty(statistics), parameters.new_empty(statistics)
 
 
-def _batch_norm_backward(
-    _gradient: Tensor, tensor: Tensor, weight: Tensor | None, *others: Any
-) -> tuple[Tensor | None, ...]:
-    """Return the gradients of a batch norm, the input's in the format of the input.
-
-    **Source**: `batch_norm_backward_cpu_template` in aten/src/ATen/native/Normalization.cpp, while the rule for fake
-    tensors keeps the strides of the incoming gradient.
-    """
-    return _norm_gradients(tensor, weight, others[-1])
-
-
-def _group_norm_backward(
-    _gradient: Tensor, tensor: Tensor, _mean: Tensor, _deviation: Tensor, weight: Tensor | None, *others: Any
-) -> tuple[Tensor | None, ...]:
-    """Return the gradients of a group norm, the input's in the format of the input.
-
-    **Source**: `native_group_norm_backward` in aten/src/ATen/native/group_norm.cpp, while the rule for fake tensors
-    keeps the strides of the incoming gradient, or fails on them.
-    """
-    return _norm_gradients(tensor, weight, others[-1])
-
-
 def _norm_gradients(tensor: Tensor, weight: Tensor | None, wanted: Sequence[bool]) -> tuple[Tensor | None, ...]:
     """Return the `wanted` gradients of input, weight and bias."""
     parameters, channels = tensor if weight is None else weight, tensor.shape[1]
@@ -107,46 +85,34 @@ def _empty_in_format(tensor: Tensor) -> Tensor:
     return torch.empty(tensor.shape, dtype=tensor.dtype, memory_format=suggest_memory_format(tensor))
 
 
-def _like_gradient(gradient: Tensor, *_: Any) -> Tensor:
-    """Return the gradient of an activation, with the strides of the incoming one.
-
-    **Source**: `hardswish_backward` and its like in aten/src/ATen/native/Activation.cpp, whose first operand it is,
-    while the rules for fake tensors begin with the input.
-    """
-    return torch.empty_like(gradient)
-
-
-def _loss_gradient(_gradient: Tensor, tensor: Tensor, *_: Any) -> Tensor:
-    """Return the contiguous gradient of an elementwise loss.
-
-    **Source**: `mse_loss_backward` and its like in aten/src/ATen/native/Loss.cpp, while the rules for fake tensors keep
-    the strides of the input.
-    """
-    return torch.empty(tensor.shape, dtype=tensor.dtype)
-
-
-def _log_softmax_backward(_gradient: Tensor, output: Tensor, _dimension: int, dtype: torch.dtype) -> Tensor:
-    """Return the contiguous gradient of a log-softmax.
-
-    **Source**: `TORCH_META_FUNC(_log_softmax_backward_data)` in aten/src/ATen/native/SoftMax.cpp, while the rule for
-    fake tensors keeps the strides of the incoming gradient.
-    """
-    return torch.empty(output.shape, dtype=dtype)
-
-
 REPLACED_RULES: Final[dict[Any, Callable[..., Any]]] = {
     _aten.native_layer_norm_backward.default: _layer_norm_backward,
     _aten.native_batch_norm.default: _batch_norm,
-    _aten.native_batch_norm_backward.default: _batch_norm_backward,
-    _aten.native_group_norm_backward.default: _group_norm_backward,
-    _aten._log_softmax_backward_data.default: _log_softmax_backward,
-    _aten.hardswish_backward.default: _like_gradient,
-    _aten.hardsigmoid_backward.default: _like_gradient,
-    _aten.hardtanh_backward.default: _like_gradient,
-    _aten.softplus_backward.default: _like_gradient,
-    _aten.mse_loss_backward.default: _loss_gradient,
-    _aten.smooth_l1_loss_backward.default: _loss_gradient,
-    _aten.huber_loss_backward.default: _loss_gradient,
+    # The input's gradient is in the format of the input, while rules keep the strides of the incoming gradient, or fail
+    # on them. **Source**: `batch_norm_backward_cpu_template` in aten/src/ATen/native/Normalization.cpp,
+    # `native_group_norm_backward` in group_norm.cpp there.
+    _aten.native_batch_norm_backward.default: lambda *args: _norm_gradients(args[1], args[2], args[-1]),
+    _aten.native_group_norm_backward.default: lambda *args: _norm_gradients(args[1], args[4], args[-1]),
+    # Contiguous, while the rule keeps the strides of the incoming gradient. **Source**:
+    # `TORCH_META_FUNC(_log_softmax_backward_data)` in aten/src/ATen/native/SoftMax.cpp.
+    _aten._log_softmax_backward_data.default: lambda _, output, __, dtype: torch.empty(output.shape, dtype=dtype),
+    # With the strides of the incoming gradient, the first operand, while rules begin with the input. **Source**:
+    # `hardswish_backward` and its like in aten/src/ATen/native/Activation.cpp.
+    **dict.fromkeys(
+        (
+            _aten.hardswish_backward.default,
+            _aten.hardsigmoid_backward.default,
+            _aten.hardtanh_backward.default,
+            _aten.softplus_backward.default,
+        ),
+        lambda gradient, *_: torch.empty_like(gradient),
+    ),
+    # Contiguous, while rules keep the strides of the input. **Source**: `mse_loss_backward` and its like in
+    # aten/src/ATen/native/Loss.cpp.
+    **dict.fromkeys(
+        (_aten.mse_loss_backward.default, _aten.smooth_l1_loss_backward.default, _aten.huber_loss_backward.default),
+        lambda _, tensor, *__: torch.empty(tensor.shape, dtype=tensor.dtype),
+    ),
     **({_aten._grouped_mm.default: _grouped_mm} if hasattr(_aten, "_grouped_mm") else {}),
 }
 """Functions that return the results of an operator, given its arguments, in place of the rule for fake tensors."""
