@@ -12,11 +12,10 @@ from tables import add_table_option
 
 from planner.cost.demand import Throughput, demand_of
 from planner.cost.estimate import estimate_cost
-from planner.cost.job import DailyHours, Run, Service
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.renting.quote import RentFacts
 from planner.cost.renting.table import CardDemand, quote_offers
-from planner.cost.terms import RENT_MODES, BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import RENT_MODES, BuyTerms, CostTerms, DailyHours, RentTerms, Run, Service
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost

@@ -50,10 +50,9 @@ from planner.hardware.query import GpuQuery
 from planner.launch.load import load_launch_file
 from planner.memory.logs.read import read_log
 from planner.models.catalog import ModelRecord
-from planner.models.readers.adapter import read_adapter
 from planner.models.readers.config_json import read_config_file
 from planner.models.readers.gguf.model import read_gguf_model
-from planner.models.readers.model_file import read_model_file
+from planner.models.readers.model_file import read_adapter, read_model_file
 from planner.models.readers.safetensors import read_header, read_index
 from planner.models.readers.sources import open_local
 from planner.monitor.diagnosis.diagnose import diagnose_all

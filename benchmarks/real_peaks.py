@@ -77,7 +77,7 @@ def run_for_real(request: TraceRequest) -> None:
     """Build and run `request` as the tracer does, with real tensors."""
     import torch
 
-    from planner.trace.worker.building.build import build_run
+    from planner.trace.worker.build import build_run
     from planner.trace.worker.observer import RunObserver
     from planner.trace.worker.running import run
 

@@ -196,8 +196,7 @@ def choose(window: "MainWindow", text: str) -> Callable[[], object]:
 
 def work_hours_a_day(window: "MainWindow", hours: float) -> None:
     """Change the plan's job to one of so many hours a day."""
-    from planner.cost.job import DailyHours
-    from planner.cost.terms import CostTerms
+    from planner.cost.terms import CostTerms, DailyHours
 
     window.workspace.apply("job", cost=CostTerms(job=DailyHours(hours_per_day=hours)))
 

@@ -257,8 +257,7 @@ def draw_costs(window: "MainWindow", folder: Path) -> None:
 def sample_costs() -> "dict[str, Plan]":
     """Return a plan for each kind of view that the cost tab has."""
     from planner import Inference, ModelChoice, Plan, Training
-    from planner.cost.job import DailyHours, Run, Service
-    from planner.cost.terms import CostTerms
+    from planner.cost.terms import CostTerms, DailyHours, Run, Service
 
     llama = ModelChoice(id="meta-llama/Llama-3.1-8B")
     tuning = Training(method="qlora", activation_checkpointing="full")
@@ -319,8 +318,7 @@ def draw_serving(window: "MainWindow", folder: Path) -> None:
 def sample_services() -> "dict[str, Plan]":
     """Return a service that meets its targets, and one that cannot keep up."""
     from planner import Inference, ModelChoice, Plan
-    from planner.cost.job import Service
-    from planner.cost.terms import CostTerms
+    from planner.cost.terms import CostTerms, Service
 
     llama, vllm = ModelChoice(id="meta-llama/Llama-3.1-8B"), Inference(profile="vllm")
     targets = {"ttft_seconds": 1.0, "tpot_seconds": 0.05}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from planner.memory.segments import SMALL_BYTES, SMALL_SEGMENT_BYTES, block_size_bytes
-from planner.trace.allocator.allocator import BlockPool, CachingAllocator, MemoryBlock
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator import BlockPool, CachingAllocator, MemoryBlock
+from planner.trace.allocator_settings import AllocatorSettings
 
 Entry = dict[str, Any]
 GROWS = ("segment_alloc", "segment_map")

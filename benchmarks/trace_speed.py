@@ -28,7 +28,7 @@ import json, resource, sys, time
 import torch
 from planner.trace.request import TraceRequest
 from planner.trace.analysis.memory import facts_of
-from planner.trace.worker.building.build import build_run
+from planner.trace.worker.build import build_run
 from planner.trace.worker.job import record_trace
 from planner.trace.worker.running import run
 from planner.trace.worker.observer import (RunObserver)

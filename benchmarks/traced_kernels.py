@@ -17,10 +17,10 @@ from memory_rows import Excluded, Predicted, Row, card_named
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.memory.overhead import cublas_workspace_bytes
-from planner.trace.allocator.replay import replay
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator_settings import AllocatorSettings
 from planner.trace.analysis.live_memory import live_memory
 from planner.trace.recording import TraceRecording
+from planner.trace.replay import replay
 from planner.trace.request import Target, TraceRequest
 from planner.trace.run import trace
 from planner.units import GIB

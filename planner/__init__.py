@@ -238,15 +238,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from planner.cost.job import DailyHours, Run, Service
-    from planner.cost.terms import CostTerms
+    from planner.cost.terms import CostTerms, DailyHours, Run, Service
     from planner.errors import PlannerError
     from planner.hardware.derived import derived_figures
     from planner.hardware.names import resolve_gpu
     from planner.hardware.power import Build, BuildCards, power_and_cooling
     from planner.hardware.query import GpuQuery, SystemQuery, select
-    from planner.hardware.software_support import software_of
-    from planner.hardware.speeds import speeds_of
+    from planner.hardware.software_support import software_of, speeds_of
     from planner.launch.launch import launch_settings
     from planner.launch.load import load_launch_file
     from planner.launch.verify import plan_checks
@@ -397,7 +395,7 @@ _HOMES = {
     "ConcurrentClients": "planner.serving.traffic",
     "CostTerms": "planner.cost.terms",
     "DailyArrivals": "planner.serving.traffic",
-    "DailyHours": "planner.cost.job",
+    "DailyHours": "planner.cost.terms",
     "FixedLength": "planner.serving.traffic",
     "FleetConnection": "planner.fleet.connection",
     "GpuQuery": "planner.hardware.query",
@@ -407,8 +405,8 @@ _HOMES = {
     "Plan": "planner.plan.plan",
     "PlannerError": "planner.errors",
     "RandomArrivals": "planner.serving.traffic",
-    "Run": "planner.cost.job",
-    "Service": "planner.cost.job",
+    "Run": "planner.cost.terms",
+    "Service": "planner.cost.terms",
     "ServingSetup": "planner.serving.deployment",
     "ServingWish": "planner.plan.serving.answer",
     "Sessions": "planner.serving.traffic",
@@ -469,7 +467,7 @@ _HOMES = {
     "simulate_serving": "planner.plan.serving.service_simulation",
     "smallest_card": "planner.plan.solve",
     "software_of": "planner.hardware.software_support",
-    "speeds_of": "planner.hardware.speeds",
+    "speeds_of": "planner.hardware.software_support",
     "start_trace": "planner.trace.run",
     "try_on": "planner.plan.placement",
     "versus": "planner.plan.comparison",

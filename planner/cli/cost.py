@@ -16,8 +16,8 @@ from planner.cli.report import prose_width, wrap
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.carbon import carbon_by_region
-from planner.cost.job import Service
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
+from planner.cost.terms import Service
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate

@@ -11,8 +11,7 @@ from planner.cli.options import naming_options
 from planner.cli.parser import CommandOption, Parser, add_options, named_value, option_value
 from planner.cli.plan_arguments import plan_from_arguments
 from planner.cost.demand import TRAINS
-from planner.cost.job import DailyHours, Run, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Run, Service
 from planner.errors import SpecError
 from planner.numbers import kind_at
 from planner.plan.catalog import Catalog

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.cost.finance import ceil_with_tolerance
-from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Run, Service, WorkUnit
+from planner.cost.terms import HOURS_PER_YEAR, DailyHours, Job, Run, Service, WorkUnit
 from planner.errors import SpecError
 from planner.workload.workload import Inference, Workload
 

@@ -9,7 +9,6 @@ from planner.cost.carbon import rented_footprint
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand, Throughput, demand_of, load_profile, required_groups
 from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.job import Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
 from planner.cost.owning.costs import full_power_watts, place_of
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
@@ -20,7 +19,7 @@ from planner.cost.renting.quote import TERM_YEARS, RentQuote
 from planner.cost.renting.rent_cost import RentalMarket, rent_cost
 from planner.cost.renting.table import OfferRow
 from planner.cost.result import CostPoint, CostResult, Machines, RentalMode, RentCost
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, Service
 from planner.hardware.gpu import Gpu
 
 _POINTS: Final = 60

@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
-from planner.cost.job import DailyHours
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours
 from planner.errors import PlannerError, SpecError
 from planner.gui.navigator import Navigator
 from planner.gui.settings import SettingsStore

@@ -4,7 +4,7 @@ from datetime import date
 
 from planner.base import Spec
 from planner.cost.estimate import CostEstimate
-from planner.cost.job import Service
+from planner.cost.terms import Service
 from planner.plan.advice.faster_program import CONTINUOUS_BATCHING
 from planner.plan.advice.search import apply_change
 from planner.plan.catalog import Catalog

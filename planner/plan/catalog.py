@@ -15,8 +15,7 @@ from planner.storage import may_exist
 if TYPE_CHECKING:
     from planner.cost.catalog import CostCatalog
     from planner.cost.renting.offer import Offer
-    from planner.hardware.software_support import SoftwareFact
-    from planner.hardware.speeds import PublishedSpeed
+    from planner.hardware.software_support import PublishedSpeed, SoftwareFact
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,7 @@ class Catalog:
     @cached_property
     def speeds(self) -> "tuple[PublishedSpeed, ...]":
         """Return the published speeds that were measured on cards."""
-        from planner.hardware.speeds import PublishedSpeed  # only details need it
+        from planner.hardware.software_support import PublishedSpeed  # only details need it
 
         return read_records(self.folder / "speeds", PublishedSpeed)
 

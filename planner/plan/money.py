@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
-from planner.cost.job import Service
 from planner.cost.result import Blocked, OwnCost
+from planner.cost.terms import Service
 from planner.errors import SpecError
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog

@@ -12,8 +12,7 @@ from each_record import for_each
 from planner.cli.gpus import command as gpus
 from planner.cli.gpus.search import GPU_COLUMN_OF
 from planner.cli.main import main
-from planner.cost.job import Run
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, Run
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import GPU_QUERY_FIELDS
 from planner.hardware.system import System

@@ -9,8 +9,7 @@ from planner.cli.money_options import (
     option_of,
 )
 from planner.cli.parser import Parser
-from planner.cost.job import DailyHours, Run, Service
-from planner.cost.terms import CostTerms, RentTerms
+from planner.cost.terms import CostTerms, DailyHours, RentTerms, Run, Service
 from planner.errors import SpecError
 
 USUAL = CostTerms()

@@ -6,11 +6,10 @@ from datetime import date
 from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
 from planner.cost.figure import Figure
-from planner.cost.job import DailyHours
 from planner.cost.owning.accounting import user_resale_curve
 from planner.cost.owning.costs import FIGURES, ServerSetup
 from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, RentOrBuyCase
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours
 from planner.plan.catalog import Catalog
 
 EVERY_DAY = DailyHours(hours_per_day=12, days_per_week=7)

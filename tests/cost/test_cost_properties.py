@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import Figure
 from planner.cost.finance import annuity
-from planner.cost.job import DailyHours, Run
 from planner.cost.owning.accounting import user_resale_curve
 from planner.cost.owning.costs import ServerSetup
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, break_even_hours_per_year, break_even_years
@@ -15,7 +14,7 @@ from planner.cost.rent_or_buy.decision import best_mix
 from planner.cost.renting.offer import ExchangeRate, Offer
 from planner.cost.renting.quote import RentFacts, quote
 from planner.cost.renting.table import CardDemand, quote_offers
-from planner.cost.terms import RentMode, RentTerms
+from planner.cost.terms import DailyHours, RentMode, RentTerms, Run
 
 FACTS = RentFacts({}, Figure(value=0.02, source="a page"), ())
 TERMS = RentTerms(mean_hours_between_interruptions=48)

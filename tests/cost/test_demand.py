@@ -12,7 +12,7 @@ from planner.cost.demand import (
     usd_per_million_tokens,
     wait_seconds,
 )
-from planner.cost.job import DailyHours, Job, Run, Service
+from planner.cost.terms import DailyHours, Job, Run, Service
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.workload.workload import Inference

@@ -9,9 +9,8 @@ from cost_cases import EVERY_DAY, PACE, estimate
 
 from planner.cost.demand import Throughput, load_profile, required_groups
 from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
-from planner.cost.job import DailyHours, Run, Service
 from planner.cost.result import OwnCost
-from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run, Service
 from planner.errors import SpecError
 from planner.hardware.own import CardChange, OwnHardware, with_own_hardware
 from planner.plan.catalog import Catalog

@@ -13,9 +13,8 @@ import pytest
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
-from planner.cost.job import DailyHours, Job, Run, Service
 from planner.cost.rent_or_buy.case import RESALE
-from planner.cost.terms import DEFAULT_SOURCES, BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import DEFAULT_SOURCES, BuyTerms, CostTerms, DailyHours, Job, RentTerms, Run, Service
 from planner.plan.catalog import Catalog
 
 CENT = 0.005

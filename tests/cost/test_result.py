@@ -6,9 +6,8 @@ import pytest
 from cost_cases import EVERY_DAY, estimate
 
 from planner.cost.figure import Figure
-from planner.cost.job import Job, Run
 from planner.cost.result import CostResult, MoneySymbol, figure_symbol
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, Job, Run
 from planner.plan.catalog import Catalog
 
 

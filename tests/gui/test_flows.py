@@ -30,8 +30,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from planner.cost.job import DailyHours, Run, Service
-from planner.cost.terms import BuyTerms, CostTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, Run, Service
 from planner.gui.app import CardDetector
 from planner.gui.monitor.controller import DEMO
 from planner.gui.tab import TABS

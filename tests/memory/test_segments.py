@@ -6,8 +6,8 @@ from small_models import bundled
 
 from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.segments import unsplit_bytes, unsplit_weight_bytes
-from planner.trace.allocator.allocator import CachingAllocator
-from planner.trace.allocator.settings import DEFAULT_SETTINGS
+from planner.trace.allocator import CachingAllocator
+from planner.trace.allocator_settings import DEFAULT_SETTINGS
 from planner.units import MIB
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training

@@ -24,11 +24,10 @@ from made_files import (
 )
 
 from planner.errors import ModelFileError
-from planner.models.readers.adapter import read_adapter
 from planner.models.readers.config_json import parse_config, read_config
 from planner.models.readers.gguf.header import MAX_STRINGS, read_gguf
 from planner.models.readers.gguf.model import architecture_of_gguf
-from planner.models.readers.model_file import infer_config
+from planner.models.readers.model_file import infer_config, read_adapter
 from planner.models.readers.safetensors import MAX_HEADER_BYTES, read_header, read_index
 from planner.models.readers.sources import check_span
 from planner.models.readers.stored import with_stored_sizes

@@ -8,7 +8,7 @@ import pytest
 from reader_cases import ALL, IDENTITIES, Case
 from transformers_networks import assert_same
 
-from planner.models.readers.config_defaults import config_defaults
+from planner.models.readers.config_fields import config_defaults
 from planner.models.readers.config_json import read_config
 
 # [model_type, parameters] of each case, as transformers 5.23 counts them; the oracle below checks the file.

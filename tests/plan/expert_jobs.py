@@ -7,8 +7,7 @@ ranges of numbers. It is no copied answer.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from planner.cost.job import DailyHours, Job, Run, Service
-from planner.cost.terms import BuyTerms, CostTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, Job, Run, Service
 from planner.hardware.gpu import Gpu
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import HardwareOption, Wish

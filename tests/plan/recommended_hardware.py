@@ -3,8 +3,7 @@
 from datetime import date
 from typing import Final
 
-from planner.cost.job import DailyHours, Run
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Run
 from planner.plan.catalog import Catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish

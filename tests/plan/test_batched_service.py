@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.cost.job import DailyHours, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Service
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.plan.batched_service import find_batched_service
 from planner.plan.catalog import Catalog, load_catalog

@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.cost.job import Run
-from planner.cost.terms import BuyTerms, CostTerms
+from planner.cost.terms import BuyTerms, CostTerms, Run
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.faster_rental import FasterRental, find_faster_rental

@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.cost.job import DailyHours, Run, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Run, Service
 from planner.plan.evaluate import evaluate, find_fits
 from planner.plan.job_costs import job_by_gpu
 from planner.plan.money import evaluate_cost

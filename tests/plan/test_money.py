@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.cost.job import Run, Service
-from planner.cost.terms import BuyTerms, CostTerms
+from planner.cost.terms import BuyTerms, CostTerms, Run, Service
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost, linked_cards, paid_cards, plan_throughput

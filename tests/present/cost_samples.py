@@ -4,9 +4,8 @@ from datetime import date
 
 from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
-from planner.cost.job import DailyHours, Job
 from planner.cost.result import Decision
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Job
 from planner.plan.catalog import Catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.training import Training

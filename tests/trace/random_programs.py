@@ -13,7 +13,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from planner.trace.analysis.live_memory import live_memory, peak_moment
 from planner.trace.request import Argument, Target, TraceRequest
-from planner.trace.worker.building.build import build_run
+from planner.trace.worker.build import build_run
 from planner.trace.worker.cpu.convolutions import vector_units
 from planner.trace.worker.job import record_trace
 from planner.trace.worker.observer import RunObserver

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import multiprocessing
 
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.build import build_run
+from planner.trace.worker.build import build_run
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
 

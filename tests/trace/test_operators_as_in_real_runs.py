@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves
 from watched import config_target
 
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.build import build_run
+from planner.trace.worker.build import build_run
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.values import KnownValues

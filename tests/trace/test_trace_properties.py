@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.trace.allocator.replay import replay
 from planner.trace.analysis.live_memory import live_memory
 from planner.trace.analysis.memory import facts_of
 from planner.trace.recording import TraceRecording
+from planner.trace.replay import replay
 from planner.trace.request import Argument, Input, Target, TensorInput, TraceRequest
 from planner.trace.worker.job import record_trace
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from planner.trace.request import Target, TraceRequest
-from planner.trace.worker.building.build import build_run
+from planner.trace.worker.build import build_run
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
 

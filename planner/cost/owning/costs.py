@@ -11,8 +11,7 @@ from planner.base import Spec
 from planner.cost.energy import TariffKind
 from planner.cost.figure import Figure
 from planner.cost.finance import loan_value
-from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.terms import BuyTerms, ColocationPower, PlaceKind
+from planner.cost.terms import HOURS_PER_YEAR, BuyTerms, ColocationPower, PlaceKind
 from planner.hardware.gpu import Gpu
 
 Values = Mapping[str, float]

@@ -8,7 +8,6 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
 from planner.cost.figure import Certainty, Figure
 from planner.cost.finance import annuity, equivalent_annual, irr
-from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.accounting import OwnedServers, owned_month, value_lost_per_hour, yearly_depreciation
 from planner.cost.owning.costs import (
     Ownership,
@@ -25,7 +24,7 @@ from planner.cost.owning.purchase import used_card_price
 from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, figure_symbol
-from planner.cost.terms import CostTerms
+from planner.cost.terms import HOURS_PER_YEAR, CostTerms
 from planner.hardware.gpu import Gpu
 
 _MONTHS: Final = 12

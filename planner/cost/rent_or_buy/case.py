@@ -10,13 +10,12 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Certainty, Figure
 from planner.cost.finance import ceil_with_tolerance
-from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.accounting import ResaleCurve, resale_curve, user_resale_curve
 from planner.cost.owning.costs import FIGURES, Ownership, ServerSetup, place_of, running_costs, upfront_costs
 from planner.cost.owning.purchase import card_price, server_price
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.renting.quote import TERM_YEARS, RentQuote
-from planner.cost.terms import BuyTerms, CostTerms
+from planner.cost.terms import HOURS_PER_YEAR, BuyTerms, CostTerms
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 

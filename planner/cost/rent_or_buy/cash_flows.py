@@ -3,10 +3,10 @@
 from typing import Final, NamedTuple
 
 from planner.cost.finance import annuity, ceil_with_tolerance, discounted
-from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.accounting import ResaleCurve
 from planner.cost.owning.costs import ServerSetup, financed_usd
 from planner.cost.result import BreakEven
+from planner.cost.terms import HOURS_PER_YEAR
 
 
 class CashFlows(NamedTuple):

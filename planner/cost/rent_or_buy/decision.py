@@ -7,13 +7,12 @@ from typing import Final, NamedTuple
 from planner.base import Spec
 from planner.cost.demand import HOURS_PER_MONTH, Demand, Throughput
 from planner.cost.finance import annuity, ceil_with_tolerance, discounted
-from planner.cost.job import HOURS_PER_YEAR, DailyHours, Run, Service
 from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RENT_PRICE, RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.rent_or_buy.uncertainty import DRAWS, owning_cheaper_fraction
 from planner.cost.result import BreakEven, Decision, Flip, OwnCost, RentCost, SideFigures, WorkUnitName
-from planner.cost.terms import CostTerms, Side
+from planner.cost.terms import HOURS_PER_YEAR, CostTerms, DailyHours, Run, Service, Side
 from planner.errors import SpecError
 
 SURE_SHARE: Final = 0.65

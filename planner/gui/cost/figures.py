@@ -8,8 +8,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
 
 from planner.cost.estimate import CostEstimate
-from planner.cost.job import Job
 from planner.cost.result import MoneyTerm
+from planner.cost.terms import Job
 from planner.gui.tab import PinButtons
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from planner.cost.job import DEFAULT_JOBS, Job, Run, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import DEFAULT_JOBS, CostTerms, Job, Run, Service
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField

@@ -8,8 +8,7 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QWidget
 
 from planner.base import Spec
-from planner.cost.job import DEFAULT_JOBS
-from planner.cost.terms import CostTerms
+from planner.cost.terms import DEFAULT_JOBS, CostTerms
 from planner.errors import PlannerError, SpecError
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField

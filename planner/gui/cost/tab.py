@@ -12,9 +12,8 @@ from PySide6.QtGui import QPixmap, QShowEvent
 from PySide6.QtWidgets import QDialog, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
-from planner.cost.job import Service
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
-from planner.cost.terms import RentMode
+from planner.cost.terms import RentMode, Service
 from planner.gui.cost.controls import CostControls
 from planner.gui.cost.curve_data import CostCurve, curve_with_draws
 from planner.gui.cost.curve_panel import CostCurvePanel

@@ -5,8 +5,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Final
 
-from planner.cost.job import DEFAULT_JOBS
-from planner.cost.terms import CostTerms
+from planner.cost.terms import DEFAULT_JOBS, CostTerms
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.editing.conflicts import resolve_conflicts

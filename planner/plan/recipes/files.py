@@ -11,7 +11,7 @@ from typing import Final
 from planner.errors import RecipeError, SpecError
 from planner.models.catalog import ModelCatalog
 from planner.models.load import load_model
-from planner.models.readers.adapter import ADAPTER_FILE
+from planner.models.readers.model_file import ADAPTER_FILE
 from planner.parsing import parse_json, parse_yaml
 from planner.plan.plan import ModelChoice, Plan
 from planner.storage import UnreadableFileError, decode_text, read_regular

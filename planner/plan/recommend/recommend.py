@@ -6,7 +6,7 @@ from datetime import date
 from typing import Final, Literal, NamedTuple
 
 from planner.cost.demand import Demand, demand_of
-from planner.cost.job import HOURS_PER_YEAR
+from planner.cost.terms import HOURS_PER_YEAR
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import Final
 
-from planner.cost.job import Service
+from planner.cost.terms import Service
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.serving.presets import TrafficPreset

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from planner.cost.job import DailyHours, Service
 from planner.cost.renting.table import UNDATED
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Service
 from planner.hardware.catalog import HardwareCatalog
 from planner.plan.recommend.option import Award, HardwareOption, Recommendation, excess_factors
 from planner.present import format as fmt

@@ -15,8 +15,7 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, PhaseName, Term, TermName, TermPart
 from planner.memory.support import unsupported_backend
 from planner.memory.terms import term, traced_symbol
-from planner.trace.allocator.replay import minimum_capacity_bytes, replay
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator_settings import AllocatorSettings
 from planner.trace.analysis.live_memory import LiveMemory, alive_at, allocation_origin, live_memory
 from planner.trace.recording import (
     CATEGORIES,
@@ -28,6 +27,7 @@ from planner.trace.recording import (
     TracedPhase,
     TraceRecording,
 )
+from planner.trace.replay import minimum_capacity_bytes, replay
 from planner.trace.request import TraceParallel
 from planner.units import GIB, MIB
 

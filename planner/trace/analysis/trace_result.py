@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.trace.allocator.replay import FailedAllocation, replay
-from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
+from planner.trace.allocator_settings import DEFAULT_SETTINGS, AllocatorSettings
 from planner.trace.analysis.live_memory import (
     LiveMemory,
     allocation_origin,
@@ -19,6 +18,7 @@ from planner.trace.analysis.live_memory import (
 )
 from planner.trace.analysis.memory import allocator_capacity_bytes, facts_of, traced_memory
 from planner.trace.recording import CATEGORIES, NEVER_FREED, Allocations, TracedFacts, TraceRecording
+from planner.trace.replay import FailedAllocation, replay
 from planner.trace.result import (
     CategorySeries,
     ModuleShare,

@@ -14,7 +14,7 @@ from torch import nn
 from planner.errors import TraceError
 from planner.installation import extra_command
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.targets import random_integers
+from planner.trace.worker.targets import random_integers
 
 _STAGE: Final = "load"
 _AUTO_CLASSES: Final = (

@@ -18,12 +18,12 @@ from planner.trace.analysis.live_memory import live_memory
 from planner.trace.recording import Category, Environment, ModuleInfo, TraceDifference, TraceRecording
 from planner.trace.request import AssumedValue, TraceRequest
 from planner.trace.run import TraceLimits, trace
-from planner.trace.worker.building.build import BuiltRun, build_run
-from planner.trace.worker.building.distribution import DistributeModule, fake_ranks
+from planner.trace.worker.build import BuiltRun, build_run
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.compilers import Compilation
 from planner.trace.worker.cpu.operators import CpuOperators
 from planner.trace.worker.cuda.dispatch import patched_attributes
+from planner.trace.worker.distribution import DistributeModule, fake_ranks
 from planner.trace.worker.fake_tensors.assumptions import MOST_ROUNDS, Assumptions
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues

@@ -12,8 +12,7 @@ from torch.optim import Optimizer
 
 from planner.errors import TraceError
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.build import BuiltRun
-from planner.trace.worker.building.targets import ForwardCall, load_function, random_integers
+from planner.trace.worker.build import BuiltRun
 from planner.trace.worker.hugging_face import (
     cache_names,
     hide_fake_tensors,
@@ -22,6 +21,7 @@ from planner.trace.worker.hugging_face import (
 )
 from planner.trace.worker.observer import RunObserver, tensors_in
 from planner.trace.worker.optimizers import CurrentStep, make_optimizer, watch_optimizers
+from planner.trace.worker.targets import ForwardCall, load_function, random_integers
 
 _STAGE: Final = "loss"
 _CLASS_LOSSES: Final = ("cross_entropy", "nll_loss", "multi_margin_loss")

@@ -8,12 +8,11 @@ from cost_cases import estimate, two_cards
 
 from planner.cost.demand import demand_of
 from planner.cost.estimate import CostEstimate
-from planner.cost.job import DailyHours, Run, Service
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
 from planner.cost.rent_or_buy.case import RESALE
 from planner.cost.rent_or_buy.uncertainty import simulate
 from planner.cost.result import OwnCost
-from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run, Service
 from planner.plan.catalog import Catalog
 
 

@@ -8,11 +8,10 @@ from cost_cases import EVERY_DAY, case_of, changed, two_cards
 
 from planner.cost.demand import demand_of
 from planner.cost.figure import NINETY_PERCENT, Figure
-from planner.cost.job import DailyHours
 from planner.cost.owning.accounting import ResaleCurve, ResalePoint
 from planner.cost.owning.costs import upfront_costs
 from planner.cost.rent_or_buy.case import DRIFT, RESALE, TIME, USE, _card_of_server, build_case
-from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms
 from planner.plan.catalog import Catalog
 
 BAND = ResaleCurve(points=(ResalePoint(years=4, low=0.2, share=0.4, high=0.5),))

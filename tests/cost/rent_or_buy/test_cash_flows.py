@@ -6,7 +6,6 @@ from datetime import date
 import pytest
 from cost_cases import EVERY_DAY, case_of, changed, two_cards
 
-from planner.cost.job import Run, Service
 from planner.cost.rent_or_buy.cash_flows import (
     ALWAYS_CHEAPER,
     BEYOND_HORIZON,
@@ -18,7 +17,7 @@ from planner.cost.rent_or_buy.cash_flows import (
     break_even,
 )
 from planner.cost.rent_or_buy.uncertainty import simulate
-from planner.cost.terms import CostTerms, RentTerms
+from planner.cost.terms import CostTerms, RentTerms, Run, Service
 from planner.plan.catalog import Catalog
 
 

@@ -5,12 +5,11 @@ from datetime import date
 import pytest
 from cost_cases import EVERY_DAY, case_of, estimate
 
-from planner.cost.job import DailyHours, Job, Run, Service
 from planner.cost.rent_or_buy.case import RENT_PRICE
 from planner.cost.rent_or_buy.decision import SURE_SHARE, best_mix, flip_value
 from planner.cost.rent_or_buy.uncertainty import owning_cheaper_fraction, simulate
 from planner.cost.result import Decision
-from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, Job, RentTerms, Run, Service
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 

@@ -8,10 +8,9 @@ from cost_cases import estimate
 from renting_samples import OFFER, PLAIN
 
 from planner.cost.demand import demand_of
-from planner.cost.job import Run
 from planner.cost.renting.offer import Offer
 from planner.cost.renting.rent_cost import RentalMarket
-from planner.cost.terms import CostTerms, RentTerms
+from planner.cost.terms import CostTerms, RentTerms, Run
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 

@@ -9,7 +9,6 @@ from planner.cost.demand import (
     Throughput,
     demand_of,
 )
-from planner.cost.job import DailyHours, Run, Service
 from planner.cost.renting.offer import Offer
 from planner.cost.renting.quote import (
     RentFacts,
@@ -20,7 +19,7 @@ from planner.cost.renting.quote import (
     mean_hours_between_interruptions,
     quote,
 )
-from planner.cost.terms import RentTerms
+from planner.cost.terms import DailyHours, RentTerms, Run, Service
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 

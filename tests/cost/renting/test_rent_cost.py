@@ -7,13 +7,13 @@ from planner.cost.demand import (
     Throughput,
     demand_of,
 )
-from planner.cost.job import Run
 from planner.cost.renting.offer import ExchangeRate
 from planner.cost.renting.quote import (
     RentFacts,
     quote,
 )
 from planner.cost.renting.rent_cost import rent_cost
+from planner.cost.terms import Run
 
 
 def test_the_range_of_the_pace_is_that_of_the_price(facts: RentFacts) -> None:

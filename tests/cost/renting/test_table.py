@@ -5,7 +5,6 @@ from datetime import date
 import pytest
 
 from planner.cost.demand import Throughput, demand_of
-from planner.cost.job import DailyHours, Run
 from planner.cost.renting.offer import AMBIGUOUS, FROM_PRICE, UNVERIFIED, ExchangeRate, Offer
 from planner.cost.renting.quote import RentFacts
 from planner.cost.renting.table import (
@@ -18,7 +17,7 @@ from planner.cost.renting.table import (
     cheapest_row,
     quote_offers,
 )
-from planner.cost.terms import RENT_MODES, RentTerms
+from planner.cost.terms import RENT_MODES, DailyHours, RentTerms, Run
 from planner.plan.catalog import Catalog
 
 TODAY = date(2026, 11, 22)

@@ -5,8 +5,7 @@ import threading
 import pytest
 
 import planner.gui.catalog.lookups as lookups
-from planner.cost.job import Run
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, Run
 from planner.errors import SpecError
 from planner.plan.money import evaluate_cost
 

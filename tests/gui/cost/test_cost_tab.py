@@ -9,9 +9,8 @@ from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QPushButton, QRadioButton, QToolButton, QWidget
 
 from planner.cli.cost import run as cost_command
-from planner.cost.job import DailyHours, Run, Service
 from planner.cost.rent_or_buy.uncertainty import simulate
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Run, Service
 from planner.gui.cost.tab import CostTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.section import Section

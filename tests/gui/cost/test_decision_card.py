@@ -4,8 +4,7 @@ import json
 
 from PySide6.QtWidgets import QLabel
 
-from planner.cost.job import DailyHours, Run, Service
-from planner.cost.terms import BuyTerms, CostTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, Run, Service
 from planner.gui.cost.tab import CostTab
 from planner.present.format import THIN
 from planner.workload.training import Training

@@ -1,9 +1,15 @@
+"""The catalog's class defaults: each record is of a class that is read, and says what its fields are."""
+
 import math
 
 import pytest
 
 from planner.errors import ModelFileError
-from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.config_fields import ConfigDefaults, ConfigFields, config_defaults
+from planner.models.readers.registry import find_reader
+from planner.models.readers.vision.towers import TOWERS
+from planner.paths import catalog_dir
+from planner.records import read_records
 
 
 def fields(**config: object) -> ConfigFields:
@@ -97,3 +103,24 @@ def test_fields_of_an_inner_object_are_named_with_it_and_share_its_notes() -> No
         found.nested("vision_config")
     with pytest.raises(ModelFileError, match="audio_config is missing"):
         found.required("audio_config")
+
+
+FOLDER = catalog_dir() / "config-defaults"
+RECORDS = read_records(FOLDER, ConfigDefaults)
+
+
+def test_every_record_is_of_classes_that_are_read() -> None:
+    names = [name for record in RECORDS for name in (record.id, *record.aliases)]
+    assert len(set(names)) == len(names)
+    # Only CLIP's text tower is published alone.
+    assert [name for name in names if find_reader(name) is None and name not in TOWERS] == ["siglip_text_model"]
+
+
+def test_every_class_has_a_source_of_its_own() -> None:
+    for record in RECORDS:
+        assert len(record.sources) == 1 + len(record.aliases)
+
+
+def test_an_alias_has_the_same_defaults_and_other_classes_have_none() -> None:
+    assert config_defaults("smolvlm_vision") == config_defaults("idefics3_vision") != {}
+    assert config_defaults("bert") == {}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from planner.cost.job import DEFAULT_JOBS, Run
-from planner.cost.terms import CostTerms
+from planner.cost.terms import DEFAULT_JOBS, CostTerms, Run
 from planner.errors import SpecError
 from planner.plan.editing.conflicts import resolve_conflicts
 from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields, goal_terms

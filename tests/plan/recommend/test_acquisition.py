@@ -3,8 +3,7 @@
 import pytest
 from recommended_hardware import LARGE, TODAY, TUNING, recommended
 
-from planner.cost.job import DailyHours, Service
-from planner.cost.terms import BuyTerms, CostTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, Service
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 from recommended_hardware import LARGE, TODAY, TUNING, measured_options, recommended
 
-from planner.cost.job import DailyHours, Run, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Run, Service
 from planner.errors import SpecError
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.plan.evaluate import evaluate

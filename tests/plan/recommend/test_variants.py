@@ -4,8 +4,7 @@ import pytest
 from recommended_hardware import LARGE, TUNING, recommended
 from recordings import training, two_steps
 
-from planner.cost.job import Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, Service
 from planner.errors import SpecError
 from planner.plan.advice.training_changes import TRAINING_CHANGES
 from planner.plan.evaluate import architecture_of, evaluate

@@ -1,6 +1,6 @@
 import pytest
 
-from planner.cost.job import Service
+from planner.cost.terms import Service
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.serving.job_traffic import (

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import date
 
-from planner.cost.job import Run
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, Run
 from planner.plan.evaluate import fits_by_gpu
 from planner.plan.job_costs import job_by_gpu
 from planner.plan.plan import ModelChoice, Plan

@@ -3,9 +3,9 @@
 import pytest
 from cost_samples import estimated
 
-from planner.cost.job import DailyHours
 from planner.cost.rent_or_buy.uncertainty import Swing, tornado
 from planner.cost.result import MoneySymbol, MoneyTerm
+from planner.cost.terms import DailyHours
 from planner.present.cost.amounts import SWING_TITLES, amount_range, money_rows, short_source, swing_rows
 
 

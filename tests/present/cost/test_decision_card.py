@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from cost_samples import QLORA_ON_4090, TODAY
 
-from planner.cost.job import DailyHours, Run, Service
-from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run, Service
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import ModelChoice, Plan

@@ -4,12 +4,11 @@ from datetime import date
 
 from planner.cost.demand import Throughput
 from planner.cost.estimate import estimate_cost
-from planner.cost.job import Run
 from planner.cost.refresh.offers import RejectedRow
 from planner.cost.refresh.refresh import ProviderOutcome
 from planner.cost.refresh.store import PriceSnapshot, ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, Run
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir

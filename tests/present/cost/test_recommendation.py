@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.cost.job import DailyHours, Run, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Run, Service
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
 from planner.plan.recommend.recommend import recommend

@@ -5,9 +5,8 @@ from cost_samples import QLORA_ON_4090, TODAY
 
 from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Figure
-from planner.cost.job import Run
 from planner.cost.result import Footprint
-from planner.cost.terms import CostTerms, RentTerms
+from planner.cost.terms import CostTerms, RentTerms, Run
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost
 from planner.present.cost.rent_or_buy import ComparedPlan, period_of, rent_or_buy_rows, scenario_rows

@@ -10,11 +10,10 @@ from planner.cost.demand import Throughput
 from planner.cost.energy import Region
 from planner.cost.estimate import hybrid_of_plan
 from planner.cost.figure import Figure
-from planner.cost.job import DailyHours, Run, Service
 from planner.cost.rent_or_buy.cash_flows import ALWAYS_CHEAPER, FIXED_RENT, NEVER_DEARER, RENT_CHEAPER
 from planner.cost.rent_or_buy.uncertainty import Quantiles, simulate
 from planner.cost.result import BreakEven, MoneySymbol, MoneyTerm
-from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run, Service
 from planner.present.cost.summary import (
     billing_phrase,
     break_even_sentence,

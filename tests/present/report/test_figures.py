@@ -7,8 +7,8 @@ from cost_samples import estimated
 from memory_samples import on_card, result, seen
 from recordings import training, two_steps
 
-from planner.cost.job import DailyHours
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
+from planner.cost.terms import DailyHours
 from planner.present.cost.amounts import swing_rows
 from planner.present.memory.view import memory_view
 from planner.present.report.document import Area, DrawingLabel, Polyline, Rectangle

@@ -6,8 +6,7 @@ import pytest
 from cost_samples import QLORA_ON_4090, TODAY
 from recordings import training, two_steps
 
-from planner.cost.job import Run, Service
-from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms, Run, Service
 from planner.errors import PlannerError
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN

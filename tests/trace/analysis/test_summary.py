@@ -2,7 +2,7 @@
 
 from recordings import Recorder, training, two_steps
 
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator_settings import AllocatorSettings
 from planner.trace.analysis.memory import facts_of, merge_differences, recording_digest
 from planner.trace.recording import CategoryShare, TraceDifference
 

@@ -6,7 +6,7 @@ from small_models import bundled
 
 from planner.hardware.usable import UsableMemory
 from planner.memory.result import MemoryResult
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator_settings import AllocatorSettings
 from planner.trace.analysis.memory import facts_of, traced_memory
 from planner.trace.analysis.trace_result import conclude
 from planner.units import GIB, MIB

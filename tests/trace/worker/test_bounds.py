@@ -13,7 +13,7 @@ from planner.trace.recording import TraceRecording
 from planner.trace.request import AssumedValue, TraceRequest
 from planner.trace.run import trace
 from planner.trace.worker import job
-from planner.trace.worker.building.build import build_run
+from planner.trace.worker.build import build_run
 from planner.trace.worker.job import record_trace
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run

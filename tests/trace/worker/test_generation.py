@@ -10,7 +10,7 @@ from watched import Heard, config_target, file_target, heard_run
 
 from planner.errors import TraceError
 from planner.trace.request import Input, Target, TensorInput, TraceLora, TraceRequest
-from planner.trace.worker.building.build import build_run
+from planner.trace.worker.build import build_run
 from planner.trace.worker.hugging_face import hide_fake_tensors
 
 SMALL = {

@@ -7,7 +7,7 @@ from watched import Heard, file_target, heard_run
 
 from planner.errors import TraceError
 from planner.trace.request import Argument, TraceLora, TraceRequest
-from planner.trace.worker.building.build import LoraLinear, build_run, repeating_blocks
+from planner.trace.worker.build import LoraLinear, build_run, repeating_blocks
 from planner.trace.worker.optimizers import make_optimizer
 from planner.trace.worker.running import LossFunction
 
@@ -124,7 +124,7 @@ def test_accumulation_runs_several_passes_for_a_step(tmp_path):
     ],
 )
 def test_gradients_are_freed_as_the_policy_requires(tmp_path, policy, seen):
-    from planner.trace.worker.building.targets import load_function as load
+    from planner.trace.worker.targets import load_function as load
 
     asked = request(tmp_path, "seeing", zero_grad=policy, gradient_accumulation=2, optimizer="SGD")
     heard_run(asked)

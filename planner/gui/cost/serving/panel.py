@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QGridLayout, QLabel, QSizePolicy, QWidget
 
-from planner.cost.job import Service
+from planner.cost.terms import Service
 from planner.errors import PlannerError
 from planner.gui.cost.serving.curve_panel import RateCurvePanel
 from planner.gui.cost.serving.minute_panel import MinutePanel

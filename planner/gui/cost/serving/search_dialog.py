@@ -8,7 +8,7 @@ from typing import Final
 from PySide6.QtCore import QSize, Slot
 from PySide6.QtWidgets import QCheckBox, QWidget
 
-from planner.cost.job import Service
+from planner.cost.terms import Service
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons

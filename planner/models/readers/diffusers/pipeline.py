@@ -10,8 +10,7 @@ from planner.errors import TRACE_INSTRUCTIONS, ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.diffusion import Component, ImageDecoder, find_networks
 from planner.models.layers import Tensor
-from planner.models.readers.config_defaults import config_defaults
-from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.config_fields import ConfigFields, config_defaults
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
 from planner.models.readers.diffusers.convolutional import read_autoencoder, read_unet
 from planner.models.readers.diffusers.transformers import read_flux, read_pixart, read_sd3

@@ -22,27 +22,25 @@ from planner.models.readers.blocks import (
 )
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.registry import Reader
-from planner.models.readers.task_heads import (
+from planner.models.readers.tensors import (
+    LAYER,
     MASKED,
     EncoderHeads,
     TaskHead,
     TaskHeads,
+    Tensors,
     biased_linear,
     classification_head,
-    label_count,
-    masked_head,
-    task_head,
-)
-from planner.models.readers.tensors import (
-    LAYER,
-    Tensors,
     conv,
     embedding,
     group_layers,
+    label_count,
     linear,
+    masked_head,
     norm_tensors,
     repeat_layer,
     repeat_shared_layer,
+    task_head,
 )
 
 _MAX_POSITIONS: Final = 512

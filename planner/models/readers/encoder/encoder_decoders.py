@@ -17,24 +17,22 @@ from planner.models.readers.blocks import (
 )
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.registry import Reader
-from planner.models.readers.task_heads import (
-    TaskHead,
-    TaskHeads,
-    biased_linear,
-    classification_head,
-    label_count,
-    task_head,
-)
 from planner.models.readers.tensors import (
     ACTIVATIONS,
     LAYER,
+    TaskHead,
+    TaskHeads,
     Tensors,
+    biased_linear,
+    classification_head,
     conv,
     embedding,
     group_layers,
+    label_count,
     linear,
     norm_tensors,
     repeat_layer,
+    task_head,
 )
 
 Side = Literal["encoder", "decoder"]

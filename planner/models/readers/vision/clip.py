@@ -5,11 +5,19 @@ from typing import Final
 
 from planner.models.architecture import Architecture, Stack
 from planner.models.readers.blocks import LayerStyle, read_equal_head_sizes
-from planner.models.readers.config_defaults import component_fields
-from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.config_fields import ConfigFields, component_fields
 from planner.models.readers.registry import Reader
-from planner.models.readers.task_heads import classification_head, label_count
-from planner.models.readers.tensors import LAYER, Tensors, embedding, linear, norm_tensors, repeat_layer, tensor
+from planner.models.readers.tensors import (
+    LAYER,
+    Tensors,
+    classification_head,
+    embedding,
+    label_count,
+    linear,
+    norm_tensors,
+    repeat_layer,
+    tensor,
+)
 from planner.models.readers.vision.towers import CLIP, CLIP_LAYER, SIGLIP, SIGLIP_LAYER
 
 _PROJECTION: Final = 512

@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 from planner.models.architecture import Architecture, Attention, Layer, Stack
 from planner.models.readers.attention_patterns import windowed_upper_layers
 from planner.models.readers.blocks import AttentionStyle, MlpStyle, StackSizes, attention_blocks, mlp_block, read_sizes
-from planner.models.readers.config_defaults import component_fields, config_defaults
-from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.config_fields import ConfigFields, component_fields, config_defaults
 from planner.models.readers.decoder.assembly import (
     PRE_NORMS,
     QWEN_EXPERTS,

@@ -21,15 +21,21 @@ from planner.models.readers.blocks import (
 )
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.registry import Reader
-from planner.models.readers.task_heads import (
+from planner.models.readers.tensors import (
+    LAYER,
     TaskHead,
     TaskHeads,
+    Tensors,
     biased_linear,
     classification_head,
+    conv,
     label_count,
+    linear,
+    norm_tensors,
+    repeat_layer,
     task_head,
+    tensor,
 )
-from planner.models.readers.tensors import LAYER, Tensors, conv, linear, norm_tensors, repeat_layer, tensor
 from planner.models.readers.vision.towers import count_patches, patch_conv, vision_stack
 
 _CLASSIFICATION: Final = "ForImageClassification"

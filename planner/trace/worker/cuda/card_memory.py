@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock
-from planner.trace.allocator.settings import DEFAULT_SETTINGS
+from planner.trace.allocator import CachingAllocator, MemoryBlock
+from planner.trace.allocator_settings import DEFAULT_SETTINGS
 from planner.trace.worker.ledger import AllocationLedger
 
 _POOLS: Final = ("all", "small_pool", "large_pool")

@@ -27,8 +27,8 @@ from planner.errors import TraceError
 from planner.trace.launcher import launcher_environment, launcher_notes
 from planner.trace.request import Target, TraceRequest
 from planner.trace.user_code import find_trace_candidates, user_files
-from planner.trace.worker.building.distribution import one_of_ranks, reduced_bucket_future
 from planner.trace.worker.cuda.dispatch import patched_attributes
+from planner.trace.worker.distribution import one_of_ranks, reduced_bucket_future
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver, tensors_in
 from planner.trace.worker.optimizers import CurrentStep, watch_optimizers

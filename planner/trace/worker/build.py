@@ -13,10 +13,9 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 
 from planner.errors import TraceError
 from planner.trace.request import Precision, TraceLora, TraceRequest
-from planner.trace.worker import hugging_face
-from planner.trace.worker.building import targets
-from planner.trace.worker.building.targets import StepFunction, TargetOutput
+from planner.trace.worker import hugging_face, targets
 from planner.trace.worker.observer import RunObserver, tensors_in
+from planner.trace.worker.targets import StepFunction, TargetOutput
 
 _aten = torch.ops.aten
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.trace.allocator.allocator import CachingAllocator
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator import CachingAllocator
+from planner.trace.allocator_settings import AllocatorSettings
 
 MIB = 1 << 20
 

@@ -15,7 +15,7 @@ from planner.memory.segments import (
     block_size_bytes,
     segment_size_bytes,
 )
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator_settings import AllocatorSettings
 from planner.units import round_up
 
 

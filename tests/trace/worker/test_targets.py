@@ -8,8 +8,8 @@ from watched import Heard, file_target
 
 from planner.errors import TraceError
 from planner.trace.request import Argument, Input, ListInput, PlainInput, Target, TensorInput, TraceRequest
-from planner.trace.worker.building.build import build_run
-from planner.trace.worker.building.targets import load_function, load_target
+from planner.trace.worker.build import build_run
+from planner.trace.worker.targets import load_function, load_target
 
 NET = """
 class Net(nn.Module):

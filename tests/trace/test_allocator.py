@@ -1,7 +1,7 @@
 """Sequences worked out by hand from the documented behaviour; all sizes in MiB where no unit is given."""
 
-from planner.trace.allocator.allocator import CachingAllocator
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator import CachingAllocator
+from planner.trace.allocator_settings import AllocatorSettings
 
 MIB = 1 << 20
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from recordings import Recorder, any_recordings, two_steps
 
-from planner.trace.allocator.replay import AllocatorReplay, FailedAllocation, minimum_capacity_bytes, replay
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator_settings import AllocatorSettings
 from planner.trace.analysis.live_memory import live_memory
 from planner.trace.analysis.trace_result import replay_reservation
 from planner.trace.recording import Allocations
+from planner.trace.replay import AllocatorReplay, FailedAllocation, minimum_capacity_bytes, replay
 
 MIB = 1 << 20
 

@@ -1,7 +1,7 @@
 """Replay of a run through the caching allocator: reserved memory, fragmentation, and out-of-memory errors.
 
 **Source**: `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.13 (main at commit 0919d01f216c),
-as modeled in `planner/trace/allocator/allocator.py`.
+as modeled in `planner/trace/allocator.py`.
 
 **Checked** with `benchmarks/allocator_on_gpu.py --snapshot` against 17 histories that PyTorch recorded on real cards
 (in the repositories kkaitlyn111/cs336-a2-systems, bcrafton/assignment2-systems, MAGMA27/assignment2-systems and, with
@@ -15,8 +15,8 @@ rounding and reservations by the driver are not included.
 from dataclasses import dataclass
 from typing import Final
 
-from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock
-from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
+from planner.trace.allocator import CachingAllocator, MemoryBlock
+from planner.trace.allocator_settings import DEFAULT_SETTINGS, AllocatorSettings
 from planner.trace.recording import Allocations
 
 

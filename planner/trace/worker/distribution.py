@@ -19,7 +19,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from planner.errors import TraceError
 from planner.trace.request import TraceParallel
-from planner.trace.worker.building.build import repeating_blocks
+from planner.trace.worker.build import repeating_blocks
 from planner.trace.worker.ledger import AllocationLedger
 
 _SHAPE_INFERENCE: Final = "_propagate_tensor_meta_non_cached"

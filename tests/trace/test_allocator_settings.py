@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.memory.segments import block_size_bytes, segment_size_bytes
-from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
+from planner.trace.allocator_settings import DEFAULT_SETTINGS, AllocatorSettings
 
 MIB = 1 << 20
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from recordings import Recorder
 
 from planner.memory.segments import block_size_bytes
-from planner.trace.allocator.allocator import CachingAllocator
-from planner.trace.allocator.replay import replay
-from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator import CachingAllocator
+from planner.trace.allocator_settings import AllocatorSettings
 from planner.trace.analysis.live_memory import live_memory
+from planner.trace.replay import replay
 
 MIB = 1 << 20
 

@@ -1,1 +1,0 @@
-"""Model of PyTorch's CUDA caching allocator."""

@@ -1,1 +1,0 @@
-"""Modules and inputs of a request, ready to run."""
