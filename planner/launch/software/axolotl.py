@@ -11,9 +11,9 @@ from planner.launch.software.trainer import (
     ATTENTIONS,
     UNEXPRESSED,
     AdapterKeys,
-    adapter_settings,
     lora_of,
     optimizer_name,
+    peft_settings,
     refuse_unwritten,
     sharing_settings,
     target_names,
@@ -91,7 +91,7 @@ def _adapters(workload: Training) -> tuple[Setting, ...]:
     narrow = Setting("peft_autocast_adapter_dtype", False, "adapters in 16 bits", ("lora.adapter_dtype",))
     return (
         Setting("adapter", kind, "adapters are trained", ("method",)),
-        *adapter_settings(workload, _ADAPTER_KEYS, targets, *((narrow,) if lora.adapter_dtype == "bf16" else ())),
+        *peft_settings(workload, _ADAPTER_KEYS, targets, *((narrow,) if lora.adapter_dtype == "bf16" else ())),
     )
 
 

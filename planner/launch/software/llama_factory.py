@@ -10,8 +10,8 @@ from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, Sett
 from planner.launch.software.trainer import (
     UNEXPRESSED,
     AdapterKeys,
-    adapter_settings,
     lora_of,
+    peft_settings,
     refuse_unwritten,
     sharing_settings,
     step_settings,
@@ -87,7 +87,7 @@ def _method(workload: Training) -> tuple[Setting, ...]:
     targets = "all" if lora.targets == "all-linear" else ",".join(lora.targets)
     return (
         Setting("finetuning_type", "lora", "adapters are trained", ("method",)),
-        *adapter_settings(workload, _ADAPTER_KEYS, Setting("lora_target", targets, "layers with adapters")),
+        *peft_settings(workload, _ADAPTER_KEYS, Setting("lora_target", targets, "layers with adapters")),
     )
 
 

@@ -115,7 +115,7 @@ class AdapterKeys(NamedTuple):
     eight_bits: tuple[str, bool | int] = ("load_in_8bit", True)
 
 
-def adapter_settings(workload: Training, keys: AdapterKeys, targets: Setting, *own: Setting) -> tuple[Setting, ...]:
+def peft_settings(workload: Training, keys: AdapterKeys, targets: Setting, *own: Setting) -> tuple[Setting, ...]:
     """Return the settings of adapters and of the frozen weights; `own` are further ones of the program."""
     lora, weights = lora_of(workload), workload.weights or ""
     alpha = Setting("lora_alpha", 2 * lora.rank, "scale of the adapters; choose yours")

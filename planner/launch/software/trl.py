@@ -13,8 +13,8 @@ from planner.launch.software.trainer import (
     ATTENTIONS,
     UNEXPRESSED,
     AdapterKeys,
-    adapter_settings,
     lora_of,
+    peft_settings,
     refuse_unwritten,
     sharing_settings,
     step_settings,
@@ -182,7 +182,7 @@ def _method(workload: Training) -> tuple[Setting, ...]:
     targets = Setting("lora_target_modules", target_names(lora_of(workload)), "layers with adapters")
     return (
         Setting("use_peft", True, "adapters are trained", ("method",)),
-        *adapter_settings(workload, _ADAPTER_KEYS, targets),
+        *peft_settings(workload, _ADAPTER_KEYS, targets),
     )
 
 

@@ -4,6 +4,14 @@ import planner
 from planner.launch.launch import launch_settings
 from planner.launch.load import load_launch_file
 
+
+def test_the_script_is_the_command_with_its_options_explained():
+    text = launch_settings(PLANS["served"], planner.load_catalog(), "vllm").files[0].text
+    assert text.startswith("#!/usr/bin/env bash\nset -euo pipefail\n# Needs vllm==0.33.0\narguments=(\n")
+    assert "  --max-model-len 8192  # context: prompt and output tokens together\n" in text
+    assert 'vllm serve meta-llama/Llama-3.1-8B "${arguments[@]}"\n' in text
+
+
 CATALOG = planner.load_catalog()
 
 
@@ -30,3 +38,9 @@ def test_a_script_of_another_hand_is_read(tmp_path):
     )
     recipe = load_launch_file(file)
     assert (recipe.model, recipe.cards, recipe.workload.parallel.tensor) == ("Qwen/Qwen3-8B", 8, 8)
+
+
+def test_variables_are_those_of_the_job():
+    text = launch_settings(PLANS["lora"], planner.load_catalog(), "llama-factory", "ray").files[0].text
+    assert "ray job submit --entrypoint-num-gpus 1 --working-dir . -- env FORCE_TORCHRUN=1 NPROC_PER_NODE=1" in text
+    assert "\n# FORCE_TORCHRUN=1: one process for each GPU\n" in text

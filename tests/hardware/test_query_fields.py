@@ -1,32 +1,79 @@
-"""Filtering, sorting and counting systems, in the words of accelerators where both have the figure."""
+"""Query fields of accelerators: documentation, units and values of every record."""
 
 import pytest
 from pydantic import ValidationError
 
 from planner.errors import SpecError
-from planner.hardware.catalog import load_hardware
-from planner.hardware.gpu import parse_link_bytes_per_s
+from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.gpu import Gpu, parse_link_bytes_per_s
 from planner.hardware.query import SystemQuery, facet_counts, select, used_fields
-from planner.hardware.query_fields import GPU_QUERY_FIELDS, RENT_FIELD, SYSTEM_FIELDS, SYSTEM_QUERY_SCHEMA
+from planner.hardware.query_fields import GPU_QUERY_FIELDS, PRICE_FIELDS, RENT_FIELD, SYSTEM_FIELDS, SYSTEM_QUERY_SCHEMA
 from planner.hardware.query_schema import PlanOutcome, QueryContext
 from planner.hardware.system import EquippedSystem, total_of_equal
 from planner.paths import catalog_dir
 from planner.units import GB
+
+GPUS = load_hardware(catalog_dir()).gpus
+
+
+def ids(found: tuple[Gpu, ...]) -> list[str]:
+    return [gpu.id for gpu in found]
+
+
+def test_every_field_is_documented_and_reads_every_record() -> None:
+    documented = (
+        "name vendor segment architecture year memory_gib bandwidth fp32 bf16_dense fp16_dense fp8_dense int8_dense"
+        " power price launch_price compute_capability street used rent paid usd_per_gib usd_per_tflops"
+        " bandwidth_per_usd"
+        " tflops_per_watt ridge_point gib_per_watt bandwidth_per_watt nvlink mig devices laptop preliminary certainty"
+        " fits hours job_cost job_cost_tokens"
+    )
+    assert list(GPU_QUERY_FIELDS) == documented.split()
+    own = GPUS[0].evolve(purchase_price_usd=1)
+    assert GPU_QUERY_FIELDS["paid"].read(own, QueryContext()) == 1
+    for field in (field for name, field in GPU_QUERY_FIELDS.items() if name != "paid"):
+        assert field.title
+        assert field.help
+        assert any(field.read(gpu, _everything_about(gpu)) is not None for gpu in GPUS)
+
+
+def test_fields_are_in_their_units(hardware: HardwareCatalog) -> None:
+    gpu = hardware.gpu("rtx-4090")
+    read = {name: field.read(gpu, QueryContext()) for name, field in GPU_QUERY_FIELDS.items()}
+    assert (read["memory_gib"], read["bandwidth"], read["bf16_dense"], read["power"]) == (24, 1008, 165.2, 450)
+    assert (read["price"], read["year"], read["compute_capability"]) == (1599, 2022, (8, 9))
+    assert read["launch_price"] == 1599
+    known = QueryContext(prices={"rtx-4090": {"price": 2100.0}})
+    assert (GPU_QUERY_FIELDS["price"].read(gpu, known), GPU_QUERY_FIELDS["launch_price"].read(gpu, known)) == (
+        2100,
+        1599,
+    )
+    assert (read["nvlink"], read["mig"], read["fits"]) == (False, False, None)
+    assert GPU_QUERY_FIELDS["nvlink"].read(hardware.gpu("h100-sxm5-80gb"), QueryContext()) is True
+    assert GPU_QUERY_FIELDS["nvlink"].read(hardware.gpu("gb10"), QueryContext()) is False
+    assert GPU_QUERY_FIELDS["nvlink"].read(hardware.gpu("b100"), QueryContext()) is None
+    assert GPU_QUERY_FIELDS["memory_gib"].read(gpu.evolve(memory_bytes=None), QueryContext()) is None
+    assert GPU_QUERY_FIELDS["bandwidth"].read(hardware.gpu("rtx-5880-ada"), QueryContext()) is None
+
+
+def _everything_about(gpu: Gpu) -> QueryContext:
+    return QueryContext({gpu.id: PlanOutcome("fits", 1.0, 2.0, 0.5)}, {gpu.id: dict.fromkeys(PRICE_FIELDS, 1.0)})
+
 
 HARDWARE = load_hardware(catalog_dir())
 MACHINES = HARDWARE.machines
 BY_ID = {machine.id: machine for machine in MACHINES}
 
 
-def ids(found: tuple[EquippedSystem, ...]) -> list[str]:
+def system_ids(found: tuple[EquippedSystem, ...]) -> list[str]:
     return [machine.id for machine in found]
 
 
 def where(text: str) -> list[str]:
-    return ids(select(MACHINES, SystemQuery(where=text)))
+    return system_ids(select(MACHINES, SystemQuery(where=text)))
 
 
-def test_every_field_is_documented_and_reads_every_record() -> None:
+def test_every_field_of_systems_is_documented_and_reads_every_record() -> None:
     documented = (
         "name vendor kind chip architecture topology year cards memory_gib memory_each_gib bandwidth bf16_dense"
         " fp16_dense link power price price_kind rent preliminary certainty fits"
@@ -110,7 +157,7 @@ def test_verdicts_and_rents_are_given_by_id() -> None:
     assert used_fields(query) == {"rent", "fits"}
     fits = {"dgx-h100": PlanOutcome("fits"), "dgx-2": PlanOutcome("fits"), "dgx-h200": PlanOutcome("tight")}
     rents = {"dgx-h100": {"rent": 24.0}, "dgx-2": {"rent": 20.0}, "dgx-h200": {"rent": 28.0}}
-    assert ids(select(MACHINES, query, fits, rents)) == ["dgx-2", "dgx-h100"]
+    assert system_ids(select(MACHINES, query, fits, rents)) == ["dgx-2", "dgx-h100"]
     with pytest.raises(SpecError, match="fits: needs a model"):
         select(MACHINES, query, None, rents)
     with pytest.raises(SpecError, match="rent: needs the prices of systems"):
@@ -125,7 +172,7 @@ def test_facets_count_what_is_not_known_too() -> None:
         every = facet_counts(MACHINES, SystemQuery())[name]
         for value, count in every.items():
             assert len(select(MACHINES, SystemQuery.model_validate({facet.chosen: (value,)}))) == count
-    assert ids(select(MACHINES, SystemQuery(architectures=(None,)))) == ["dgx-station-v100"]
+    assert system_ids(select(MACHINES, SystemQuery(architectures=(None,)))) == ["dgx-station-v100"]
 
 
 def test_a_wrong_word_is_named_with_those_that_are_meant() -> None:
