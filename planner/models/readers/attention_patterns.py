@@ -115,27 +115,29 @@ def rotary_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     if not stated:
         interval = fields.integer("no_rope_layer_interval", default=4)
         return tuple((index + 1) % interval != 0 for index in range(layers))
-    _check_entry_count(fields, "no_rope_layers", len(stated), layers)
+    if len(stated) != layers:
+        fields.fail("no_rope_layers", f"has {len(stated)} entries for {layers} layers")
     return tuple(flag == 1 for flag in stated)
 
 
 def windowed_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...] | None:
     """Return for each layer whether it has a window according to `layer_types`, or None if the field is missing."""
-    stated = fields.texts("layer_types")
+    stated = fields.texts_per_layer("layer_types", layers=layers)
     if stated is None:
         return None
-    _check_entry_count(fields, "layer_types", len(stated), layers)
     for name in stated:
         if name not in _LIMITED:
             fields.fail("layer_types", f"holds {name[:40]!r}, which is not supported")
     return tuple(_LIMITED[name] for name in stated)
 
 
-def attention_layers(fields: ConfigFields, names: Sequence[str], layers: int) -> tuple[bool, ...] | None:
-    """Return for each layer whether its mixer is attention, from the field `names`, or None if the field is missing."""
+def attention_layers(
+    fields: ConfigFields, names: Sequence[str], layers: int, default: Callable[[int], bool]
+) -> tuple[bool, ...]:
+    """Return for each layer whether its mixer is attention, from the field `names`, or from `default` without it."""
     kinds = fields.texts(*names)
     if kinds is None:
-        return None
+        return tuple(map(default, range(layers)))
     if len(kinds) != layers or not set(kinds) <= {*_ATTENTION_NAMES, *_STATE_NAMES}:
         fields.fail(names[0], f"must name attention or a mixer with a state for each of the {layers} layers")
     return tuple(kind in _ATTENTION_NAMES for kind in kinds)
@@ -151,9 +153,3 @@ def _window_tokens(fields: ConfigFields, default: int | None) -> int | None:
     if not fields.is_stated("sliding_window"):
         return default
     return fields.integer("sliding_window", default=0, low=0, high=_WINDOW_MAX) or None
-
-
-def _check_entry_count(fields: ConfigFields, name: str, length: int, layers: int) -> None:
-    """Raise an error if the list in field `name` does not have one entry per layer."""
-    if length != layers:
-        fields.fail(name, f"has {length} entries for {layers} layers")

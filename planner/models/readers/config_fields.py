@@ -140,6 +140,13 @@ class ConfigFields:
             self.fail(self._find_field(names)[0], "must hold texts only")
         return found
 
+    def texts_per_layer(self, *names: str, layers: int) -> tuple[str, ...] | None:
+        """Return the field's list of one text for each of `layers`, or None if the field is missing."""
+        found = self.texts(*names)
+        if found is not None and len(found) != layers:
+            self.fail(self._find_field(names)[0], f"has {len(found)} entries for {layers} layers")
+        return found
+
     def split_texts(self, *names: str) -> tuple[str, ...]:
         """Return the field's list of texts, or its text split at `|`; empty if the field is missing."""
         value = self._find_field(names)[1]

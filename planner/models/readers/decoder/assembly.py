@@ -233,12 +233,10 @@ def experts_after_dense_layers(default: int, name: str = "first_k_dense_replace"
     """Return the function for families with dense first layers and experts in all others."""
 
     def sparse_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
-        stated = fields.texts("mlp_layer_types")
+        stated = fields.texts_per_layer("mlp_layer_types", layers=layers)
         if stated is None:
             first = fields.integer(name, default=default, low=0)
             return tuple(index >= first for index in range(layers))
-        if len(stated) != layers:
-            fields.fail("mlp_layer_types", f"has {len(stated)} entries for {layers} layers")
         return tuple(kind == "sparse" for kind in stated)
 
     return sparse_layers

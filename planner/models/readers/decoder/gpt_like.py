@@ -95,11 +95,9 @@ def _read_gpt_bigcode(fields: ConfigFields) -> Architecture:
 
 def _gpt_neo_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
     window = fields.integer("window_size", default=256)
-    kinds = fields.texts("attention_layers")
+    kinds = fields.texts_per_layer("attention_layers", layers=layers)
     if kinds is None:
         kinds = tuple(("global", "local")[index % 2] for index in range(layers))
-    elif len(kinds) != layers:
-        fields.fail("attention_layers", f"has {len(kinds)} entries for {layers} layers")
     return tuple(LayerAttention(window if kind == "local" else None, rotary=False) for kind in kinds)
 
 

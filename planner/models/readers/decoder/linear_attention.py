@@ -71,10 +71,11 @@ def _qwen_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle, *, 
         kernel=fields.integer("linear_conv_kernel_dim", default=4),
     )
     mixer = delta_block(sizes.hidden, delta, fused=fused)
-    attended = attention_layers(fields, ("layer_types",), sizes.layers)
-    if attended is None:
-        interval = fields.integer("full_attention_interval", default=_FULL_ATTENTION_INTERVAL)
-        attended = tuple((index + 1) % interval == 0 for index in range(sizes.layers))
+
+    def attends_by_default(index: int) -> bool:
+        return (index + 1) % fields.integer("full_attention_interval", default=_FULL_ATTENTION_INTERVAL) == 0
+
+    attended = attention_layers(fields, ("layer_types",), sizes.layers, attends_by_default)
     return [attention if attends else mixer for attends in attended]
 
 
@@ -104,18 +105,14 @@ def _kimi_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) -> 
     attention = latent_block(fields.with_defaults(_KIMI_LATENT), sizes, bias=False)
     linear_fields = fields.nested("linear_attn_config") or fields
     mixer = _kimi_delta_block(linear_fields, sizes.hidden)
-    attended = attention_layers(fields, ("layer_types",), sizes.layers)
-    if attended is None:
-        attended = _kimi_attention_layers(linear_fields, sizes.layers)
+
+    def attends_by_default(index: int) -> bool:
+        listed = linear_fields.integers("full_attn_layers", low=1)
+        # The checkpoint counts its layers from 1.
+        return index > 0 and index % 4 == 0 if listed is None else index + 1 in listed
+
+    attended = attention_layers(fields, ("layer_types",), sizes.layers, attends_by_default)
     return [attention if attends else mixer for attends in attended]
-
-
-def _kimi_attention_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
-    listed = fields.integers("full_attn_layers", low=1)
-    if listed is None:
-        return tuple(index > 0 and index % 4 == 0 for index in range(layers))
-    # The checkpoint counts its layers from 1.
-    return tuple(index + 1 in frozenset(listed) for index in range(layers))
 
 
 def _kimi_delta_block(fields: ConfigFields, hidden: int) -> MixerBlock:
@@ -252,10 +249,12 @@ def _recurrence_block(fields: ConfigFields, sizes: StackSizes) -> MixerBlock:
 
 def _lfm2_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     attention, convolution = attention_blocks(fields, sizes, style)[0], _short_conv_block(fields, sizes.hidden)
-    attended = attention_layers(fields, ("layer_types",), sizes.layers)
-    if attended is None:
+
+    def attends_by_default(index: int) -> bool:
         listed = fields.integers("full_attn_idxs")
-        attended = tuple(listed is None or index in listed for index in range(sizes.layers))
+        return listed is None or index in listed
+
+    attended = attention_layers(fields, ("layer_types",), sizes.layers, attends_by_default)
     return [attention if attends else convolution for attends in attended]
 
 

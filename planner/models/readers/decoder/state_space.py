@@ -192,10 +192,11 @@ def _jamba_expert_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
 
 def _bamba_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     """Return the token mixer of every layer: attention in the layers `attn_layer_indices`, Mamba-2 in the others."""
-    attended = attention_layers(fields, ("layers_block_type",), sizes.layers)
-    if attended is None:
-        listed = frozenset(fields.integers("attn_layer_indices") or ())
-        attended = tuple(index in listed for index in range(sizes.layers))
+
+    def attends_by_default(index: int) -> bool:
+        return index in (fields.integers("attn_layer_indices") or ())
+
+    attended = attention_layers(fields, ("layers_block_type",), sizes.layers, attends_by_default)
     return _mamba2_or_attention_mixers(fields, sizes, style, attended)
 
 
@@ -203,7 +204,7 @@ def _granite_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionSty
     """Return the token mixer of every layer: Mamba-2 or attention, with rotary embedding only if stated."""
     rotates = fields.text("position_embedding_type", default="nope") == "rope"
     names = ("layer_types", "layers_block_type")
-    attended = attention_layers(fields, names, sizes.layers) or (False,) * sizes.layers
+    attended = attention_layers(fields, names, sizes.layers, lambda _: False)
     return _mamba2_or_attention_mixers(
         fields, sizes, style if rotates else style._replace(pattern=unrotated_attention), attended
     )

@@ -19,20 +19,15 @@ def read_flux(fields: ConfigFields, name: str) -> Component:
     Its pipeline packs squares of 2 × 2 latent pixels into tokens.
     """
     network = _transformer_network(
-        fields,
-        "flux",
-        blocks=fields.integer("num_layers", default=19, low=0, high=MAX_LAYERS),
-        patch=2 * fields.integer("patch_size", default=1),
-        text_width=fields.integer("joint_attention_dim", default=4096),
-        latent=fields.integer("in_channels", default=64),
-        heads=24,
-        head_dim=128,
-    ).evolve(
+        fields, "flux", text="joint_attention_dim", blocks=19, latent=64, heads=24, head_dim=128, patch=1
+    )
+    network = network.evolve(
+        patch=2 * network.patch,
         single_blocks=fields.integer("num_single_layers", default=38, low=0, high=MAX_LAYERS),
         # FLUX.1-schnell has no guidance embedding and needs no guidance: both models make one pass.
         guidance_embedded=True,
     )
-    return Component(name=name, part="denoiser", network=network, tensors=tuple(_flux_tensors(network, fields)))
+    return _denoiser(name, network, _flux_tensors(network, fields))
 
 
 def _flux_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
@@ -50,23 +45,10 @@ def _flux_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterat
 def read_sd3(fields: ConfigFields, name: str) -> Component:
     """Return the denoiser that a configuration of `SD3Transformer2DModel` describes."""
     network = _transformer_network(
-        fields,
-        "sd3",
-        blocks=fields.integer("num_layers", default=18, high=MAX_LAYERS),
-        patch=fields.integer("patch_size", default=2),
-        text_width=fields.integer("joint_attention_dim", default=4096),
-        latent=fields.integer("in_channels", default=16),
-        heads=18,
-        head_dim=64,
+        fields, "sd3", text="joint_attention_dim", blocks=18, latent=16, heads=18, head_dim=64
     ).evolve(dual_blocks=fields.length("dual_attention_layers") or 0)
     side = fields.integer("pos_embed_max_size", default=96, high=4096)
-    return Component(
-        name=name,
-        part="denoiser",
-        network=network,
-        tensors=tuple(_sd3_tensors(network, fields)),
-        buffers=side * side * network.hidden,
-    )
+    return _denoiser(name, network, _sd3_tensors(network, fields), side)
 
 
 def _sd3_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
@@ -86,23 +68,10 @@ def _sd3_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterato
 def read_pixart(fields: ConfigFields, name: str) -> Component:
     """Return the denoiser that a configuration of `PixArtTransformer2DModel` describes."""
     network = _transformer_network(
-        fields,
-        "pixart",
-        blocks=fields.integer("num_layers", default=28, high=MAX_LAYERS),
-        patch=fields.integer("patch_size", default=2),
-        text_width=fields.integer("caption_channels", default=4096),
-        latent=fields.integer("in_channels", default=4),
-        heads=16,
-        head_dim=72,
+        fields, "pixart", text="caption_channels", blocks=28, latent=4, heads=16, head_dim=72
     )
     side = fields.integer("sample_size", default=128, high=4096) // network.patch
-    return Component(
-        name=name,
-        part="denoiser",
-        network=network,
-        tensors=tuple(_pixart_tensors(network, fields)),
-        buffers=side * side * network.hidden,
-    )
+    return _denoiser(name, network, _pixart_tensors(network, fields), side)
 
 
 def _pixart_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
@@ -122,16 +91,9 @@ def _pixart_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iter
 
 
 def _transformer_network(
-    fields: ConfigFields,
-    family: str,
-    *,
-    blocks: int,
-    patch: int,
-    text_width: int,
-    latent: int,
-    heads: int,
-    head_dim: int,
+    fields: ConfigFields, family: str, *, text: str, blocks: int, latent: int, heads: int, head_dim: int, patch: int = 2
 ) -> DiffusionTransformer:
+    """Return the network of a family with its defaults; `text` names the field with the width of the text."""
     width = fields.integer("attention_head_dim", default=head_dim)
     hidden = fields.integer("num_attention_heads", default=heads, high=MAX_LAYERS) * width
     return DiffusionTransformer.model_validate(
@@ -140,12 +102,20 @@ def _transformer_network(
             "hidden": hidden,
             "intermediate": 4 * hidden,
             "head_dim": width,
-            "blocks": blocks,
-            "patch": patch,
-            "latent_channels": latent,
-            "text_width": text_width,
+            # FLUX may have single blocks alone.
+            "blocks": fields.integer("num_layers", default=blocks, low=0 if family == "flux" else 1, high=MAX_LAYERS),
+            "patch": fields.integer("patch_size", default=patch),
+            "latent_channels": fields.integer("in_channels", default=latent),
+            "text_width": fields.integer(text, default=4096),
             "sample_size": fields.integer("sample_size", default=128, high=4096),
         }
+    )
+
+
+def _denoiser(name: str, network: DiffusionTransformer, tensors: Iterator[Tensor], side: int = 0) -> Component:
+    """Return the denoiser with this network, and a stored table of positions of `side` × `side` patches."""
+    return Component(
+        name=name, part="denoiser", network=network, tensors=tuple(tensors), buffers=side * side * network.hidden
     )
 
 

@@ -303,11 +303,9 @@ def read_modernbert(fields: ConfigFields) -> Architecture:
 
 def _modernbert_layer_kinds(fields: ConfigFields, count: int) -> tuple[_ModernBertLayerKind, ...]:
     every = fields.integer("global_attn_every_n_layers", default=3)
-    stated = fields.texts("layer_types")
+    stated = fields.texts_per_layer("layer_types", layers=count)
     if stated is None:
         return tuple(_ModernBertLayerKind(bool(index % every), index == 0) for index in range(count))
-    if len(stated) != count:
-        fields.fail("layer_types", f"has {len(stated)} entries for {count} layers")
     return tuple(_ModernBertLayerKind(name == "sliding_attention", index == 0) for index, name in enumerate(stated))
 
 
