@@ -27,7 +27,7 @@ _CORE: Final = (
     "planner.present.catalog.column_sets",
     "planner.present.columns",
     "planner.present.cost.time",
-    "planner.trace.launcher",
+    "planner.trace.user_code",
 )
 """Only the modules that the first frame needs; the rest is imported where it is first used."""
 
