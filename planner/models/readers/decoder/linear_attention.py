@@ -45,7 +45,6 @@ from planner.models.readers.tensors import (
 )
 
 _FULL_ATTENTION_INTERVAL: Final = 4
-_FP32_FRAME: Final = DecoderFrame(norm=FP32_RMS)
 _QWEN_SHARED: Final = ExpertStyle(
     shared=shared_width_from_field("shared_expert_intermediate_size"),
     shared_prefix="mlp.shared_expert.",
@@ -314,24 +313,17 @@ def read_lfm2(fields: ConfigFields) -> Architecture:
     return _LFM2.read(fields.with_defaults({"tie_word_embeddings": tied}))
 
 
+_QWEN3_5: Final = DecoderFamily(
+    frame=DecoderFrame(norm=FP32_RMS), kv_heads=4, head_dim=256, mixers=partial(_qwen_mixers, fused=False)
+)
 READERS: Final[Mapping[str, Reader]] = {
-    "qwen3_next": DecoderFamily(
-        frame=_FP32_FRAME,
+    "qwen3_next": _QWEN3_5._replace(
         kv_heads=2,
-        head_dim=256,
         mixers=partial(_qwen_mixers, fused=True),
         feed_forwards=_QWEN_SHARED._replace(sparse=experts_in_stepped_layers).blocks,
     ).read,
-    "qwen3_5_text": DecoderFamily(
-        frame=_FP32_FRAME, kv_heads=4, head_dim=256, mixers=partial(_qwen_mixers, fused=False)
-    ).read,
-    "qwen3_5_moe_text": DecoderFamily(
-        frame=_FP32_FRAME,
-        kv_heads=2,
-        head_dim=256,
-        mixers=partial(_qwen_mixers, fused=False),
-        feed_forwards=_QWEN_SHARED.blocks,
-    ).read,
+    "qwen3_5_text": _QWEN3_5.read,
+    "qwen3_5_moe_text": _QWEN3_5._replace(kv_heads=2, feed_forwards=_QWEN_SHARED.blocks).read,
     "kimi_linear": DecoderFamily(
         mixers=_kimi_mixers,
         feed_forwards=ExpertStyle(

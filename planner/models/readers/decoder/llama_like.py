@@ -102,7 +102,32 @@ def _read_bitnet(fields: ConfigFields) -> Architecture:
 
 
 _LLAMA: Final = DecoderFamily(attention=BIASED, mlp=MlpStyle(bias=MLP_BIAS))
-_GLM_ATTENTION: Final = AttentionStyle(bias=("attention_bias", True), heads_first=True)
+_GLM: Final = DecoderFamily(
+    attention=AttentionStyle(bias=("attention_bias", True), heads_first=True), mlp=GLU, kv_heads=2, head_dim=128
+)
+_GEMMA2: Final = DecoderFamily(
+    frame=DecoderFrame(tied=True, softcapped=True, norm=FP32_RMS, norms=GEMMA_NORMS),
+    attention=BIASED._replace(pattern=alternating_window_pattern(2, 4096), sdpa=False, softcap=True),
+    mlp=GELU_GLU,
+    kv_heads=4,
+    head_dim=256,
+)
+_OLMO2: Final = DecoderFamily(
+    frame=DecoderFrame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True), attention=FULLY_NORMED
+)
+_COHERE: Final = DecoderFamily(
+    frame=DecoderFrame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
+    attention=BIASED._replace(qk_norm="head", qk_norm_when=("use_qk_norm", False), qk_tensors=_cohere_qk_tensors),
+)
+_PHI_ATTENTION: Final = AttentionStyle(
+    names=("q_proj", "k_proj", "v_proj", "dense"),
+    heads_first=True,
+    bias=True,
+    out_bias=True,
+    qk_norm="head",
+    qk_norm_when=("qk_layernorm", False),
+    qk_tensors=partial(qk_norm_tensors, norm=LAYER, names=("q_layernorm", "k_layernorm")),
+)
 _PLAIN: Final = MlpStyle(names=("up_proj", "down_proj"), bias=MLP_BIAS, activation="relu2")
 
 READERS: Final[Mapping[str, Reader]] = {
@@ -151,55 +176,31 @@ READERS: Final[Mapping[str, Reader]] = {
     "gemma": DecoderFamily(
         frame=DecoderFrame(tied=True, norm=FP32_RMS), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256
     ).read,
-    "gemma2": DecoderFamily(
-        frame=DecoderFrame(tied=True, softcapped=True, norm=FP32_RMS, norms=GEMMA_NORMS),
-        attention=BIASED._replace(pattern=alternating_window_pattern(2, 4096), sdpa=False, softcap=True),
-        mlp=GELU_GLU,
-        kv_heads=4,
-        head_dim=256,
-    ).read,
-    "gemma3_text": DecoderFamily(
-        frame=DecoderFrame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
+    "gemma2": _GEMMA2.read,
+    "gemma3_text": _GEMMA2._replace(
+        frame=_GEMMA2.frame._replace(softcapped=False),
         attention=HEAD_NORMED._replace(pattern=alternating_window_pattern(6, 4096)),
-        mlp=GELU_GLU,
-        kv_heads=4,
-        head_dim=256,
     ).read,
     "phi3": DecoderFamily(
         frame=DecoderFrame(hidden_dropout=("resid_pdrop", 0.0), embedding_dropout=("embd_pdrop", 0.0)),
         attention=AttentionStyle(names=("qkv_proj", "o_proj"), pattern=same_window_pattern(), heads_first=True),
         mlp=GLU,
     ).read,
-    "glm": DecoderFamily(attention=_GLM_ATTENTION, mlp=GLU, kv_heads=2, head_dim=128).read,
-    "glm4": DecoderFamily(
-        frame=DecoderFrame(norms=GLM4_NORMS),
-        attention=_GLM_ATTENTION,
-        mlp=GLU,
-        kv_heads=2,
-        head_dim=128,
-    ).read,
+    "glm": _GLM.read,
+    "glm4": _GLM._replace(frame=DecoderFrame(norms=GLM4_NORMS)).read,
     "olmo": DecoderFamily(
         frame=DecoderFrame(norm=OLMO_NORM, norms=(), other_norms=2, final_norm=None), attention=BIASED
     ).read,
-    "olmo2": DecoderFamily(
-        frame=DecoderFrame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True), attention=FULLY_NORMED
-    ).read,
-    "olmo3": DecoderFamily(
-        frame=DecoderFrame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
-        attention=FULLY_NORMED._replace(pattern=alternating_window_pattern(4, 4096)),
-    ).read,
+    "olmo2": _OLMO2.read,
+    "olmo3": _OLMO2._replace(attention=FULLY_NORMED._replace(pattern=alternating_window_pattern(4, 4096))).read,
     "exaone4": DecoderFamily(
         frame=DecoderFrame(norms=POST_NORMS, post_norms=True),
         attention=AttentionStyle(qk_norm="head", pattern=alternating_window_pattern(4, 4096, full_rotates=False)),
         kv_heads=32,
     ).read,
-    "cohere": DecoderFamily(
-        frame=DecoderFrame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
-        attention=BIASED._replace(qk_norm="head", qk_norm_when=("use_qk_norm", False), qk_tensors=_cohere_qk_tensors),
-    ).read,
-    "cohere2": DecoderFamily(
-        frame=DecoderFrame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
-        attention=BIASED._replace(pattern=alternating_window_pattern(4, 4096, full_rotates=False)),
+    "cohere": _COHERE.read,
+    "cohere2": _COHERE._replace(
+        attention=BIASED._replace(pattern=alternating_window_pattern(4, 4096, full_rotates=False))
     ).read,
     "stablelm": _read_stablelm,
     "starcoder2": DecoderFamily(
@@ -223,28 +224,12 @@ READERS: Final[Mapping[str, Reader]] = {
             hidden_dropout=("resid_pdrop", 0.0),
             embedding_dropout=("embd_pdrop", 0.0),
         ),
-        attention=AttentionStyle(
-            names=("q_proj", "k_proj", "v_proj", "dense"),
-            heads_first=True,
-            bias=True,
-            out_bias=True,
-            qk_norm="head",
-            qk_norm_when=("qk_layernorm", False),
-            qk_tensors=partial(qk_norm_tensors, norm=LAYER, names=("q_layernorm", "k_layernorm")),
-        ),
+        attention=_PHI_ATTENTION,
         mlp=MlpStyle(names=("fc1", "fc2"), bias=True, activation="gelu_new"),
     ).read,
     "persimmon": DecoderFamily(
         frame=DecoderFrame(norm=LAYER, final_norm="model.final_layernorm", hidden_dropout=("hidden_dropout", 0.0)),
-        attention=AttentionStyle(
-            names=("query_key_value", "dense"),
-            heads_first=True,
-            bias=True,
-            out_bias=True,
-            qk_norm="head",
-            qk_norm_when=("qk_layernorm", True),
-            qk_tensors=partial(qk_norm_tensors, norm=LAYER, names=("q_layernorm", "k_layernorm")),
-        ),
+        attention=_PHI_ATTENTION._replace(names=("query_key_value", "dense"), qk_norm_when=("qk_layernorm", True)),
         mlp=MlpStyle(names=("dense_h_to_4h", "dense_4h_to_h"), bias=True, activation="relu2"),
     ).read,
     "bitnet": _read_bitnet,
