@@ -26,9 +26,8 @@ from planner.models.readers.decoder.assembly import (
     experts_after_dense_layers,
     experts_in_stepped_layers,
     shared_width_from_count,
-    shared_width_from_field,
 )
-from planner.models.readers.decoder.moe import MIXTRAL_EXPERTS, latent_block
+from planner.models.readers.decoder.moe import MIXTRAL_EXPERTS, QWEN_SHARED, latent_block
 from planner.models.readers.decoder.state_mixers import DeltaNetSizes, delta_block
 from planner.models.readers.registry import Reader
 from planner.models.readers.tensors import (
@@ -45,11 +44,6 @@ from planner.models.readers.tensors import (
 )
 
 _FULL_ATTENTION_INTERVAL: Final = 4
-_QWEN_SHARED: Final = ExpertStyle(
-    shared=shared_width_from_field("shared_expert_intermediate_size"),
-    shared_prefix="mlp.shared_expert.",
-    shared_gate="mlp.shared_expert_gate",
-)
 _KIMI_LATENT: Final = {
     "kv_lora_rank": 512,
     "qk_nope_head_dim": 128,
@@ -320,10 +314,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "qwen3_next": _QWEN3_5._replace(
         kv_heads=2,
         mixers=partial(_qwen_mixers, fused=True),
-        feed_forwards=_QWEN_SHARED._replace(sparse=experts_in_stepped_layers).blocks,
+        feed_forwards=QWEN_SHARED._replace(sparse=experts_in_stepped_layers).blocks,
     ).read,
     "qwen3_5_text": _QWEN3_5.read,
-    "qwen3_5_moe_text": _QWEN3_5._replace(kv_heads=2, feed_forwards=_QWEN_SHARED.blocks).read,
+    "qwen3_5_moe_text": _QWEN3_5._replace(kv_heads=2, feed_forwards=QWEN_SHARED.blocks).read,
     "kimi_linear": DecoderFamily(
         mixers=_kimi_mixers,
         feed_forwards=ExpertStyle(

@@ -66,6 +66,11 @@ MIXTRAL_EXPERTS: Final = ExpertStyle(
     prefix="block_sparse_moe.experts.{expert}.",
     names=("w1", "w3", "w2"),
 )
+QWEN_SHARED: Final = ExpertStyle(
+    shared=shared_width_from_field("shared_expert_intermediate_size"),
+    shared_prefix="mlp.shared_expert.",
+    shared_gate="mlp.shared_expert_gate",
+)
 GRANITE_EXPERTS: Final = MIXTRAL_EXPERTS._replace(
     router="block_sparse_moe.router.layer",
     prefix="block_sparse_moe.",
@@ -286,11 +291,8 @@ READERS: Final[Mapping[str, Reader]] = {
     ).read,
     "qwen2_moe": DecoderFamily(
         attention=AttentionStyle(bias=("qkv_bias", True), pattern=windowed_alternate_layers),
-        feed_forwards=ExpertStyle(
-            sparse=experts_in_stepped_layers,
-            shared=shared_width_from_field("shared_expert_intermediate_size", 5632),
-            shared_prefix="mlp.shared_expert.",
-            shared_gate="mlp.shared_expert_gate",
+        feed_forwards=QWEN_SHARED._replace(
+            sparse=experts_in_stepped_layers, shared=shared_width_from_field("shared_expert_intermediate_size", 5632)
         ).blocks,
         kv_heads=16,
     ).read,

@@ -18,7 +18,7 @@ from planner.models.readers.tensors import (
     repeat_layer,
     tensor,
 )
-from planner.models.readers.vision.towers import CLIP, CLIP_LAYER, SIGLIP, SIGLIP_LAYER
+from planner.models.readers.vision.towers import CLIP, CLIP_LAYER, SIGLIP, SIGLIP_LAYER, vision_network
 
 _PROJECTION: Final = 512
 _CLASSIFICATION: Final = "ForImageClassification"
@@ -71,27 +71,15 @@ def _joint_architecture(
     fields: ConfigFields, text: ConfigFields, text_tower: Stack, vision_tower: Stack, comparison_tensors: Tensors
 ) -> Architecture:
     """Return the network of both towers; the vision tower is last and has the tensors that compare image and text."""
-    return Architecture(
-        model_type=fields.model_type,
-        kind="vision-encoder",
-        hidden=vision_tower.hidden,
-        vocabulary=text.integer("vocab_size"),
-        max_context=text.integer("max_position_embeddings"),
-        stacks=(text_tower, vision_tower.evolve(after=(*vision_tower.after, *comparison_tensors))),
+    compared = vision_tower.evolve(after=(*vision_tower.after, *comparison_tensors))
+    return vision_network(fields, text_tower, compared).evolve(
+        vocabulary=text.integer("vocab_size"), max_context=text.integer("max_position_embeddings")
     )
 
 
 def _image_classifier(fields: ConfigFields, vision_tower: Stack) -> Architecture:
     """Return the network of the vision tower and a classifier of the mean of its outputs, without a text tower."""
-    classifier = classification_head(label_count(fields), vision_tower.hidden)
-    return Architecture(
-        model_type=fields.model_type,
-        kind="vision-encoder",
-        hidden=vision_tower.hidden,
-        stacks=(vision_tower,),
-        head=classifier.head,
-        labels=classifier.labels,
-    )
+    return vision_network(fields, vision_tower, head=classification_head(label_count(fields), vision_tower.hidden))
 
 
 def read_clip_vision(fields: ConfigFields) -> Architecture:
@@ -102,17 +90,12 @@ def read_clip_vision(fields: ConfigFields) -> Architecture:
         vision_tower = vision_tower.evolve(
             after=(*vision_tower.after, *linear("visual_projection", width, vision_tower.hidden))
         )
-    return Architecture(
-        model_type=fields.model_type, kind="vision-encoder", hidden=vision_tower.hidden, stacks=(vision_tower,)
-    )
+    return vision_network(fields, vision_tower)
 
 
 def read_siglip_vision(fields: ConfigFields) -> Architecture:
     """Read SigLIP's vision tower alone."""
-    vision_tower = SIGLIP.read(fields)
-    return Architecture(
-        model_type=fields.model_type, kind="vision-encoder", hidden=vision_tower.hidden, stacks=(vision_tower,)
-    )
+    return vision_network(fields, SIGLIP.read(fields))
 
 
 def read_clip_text(fields: ConfigFields) -> Architecture:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from planner.models.architecture import LayerGroup, Norm, Stack
+from planner.models.architecture import Architecture, LayerGroup, Norm, Stack
 from planner.models.readers.blocks import (
     PLAIN_MLP,
     AttentionStyle,
@@ -24,6 +24,7 @@ from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.tensors import (
     LAYER,
     RMS,
+    TaskHead,
     Tensors,
     conv,
     embedding,
@@ -35,6 +36,7 @@ from planner.models.readers.tensors import (
     tensor,
 )
 
+_NO_HEAD: Final = TaskHead()
 _QKVO: Final = ("q_proj", "k_proj", "v_proj", "o_proj")
 CLIP_LAYER: Final = LayerStyle(
     attention=AttentionStyle(names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=True, out_bias=True),
@@ -77,6 +79,18 @@ def vision_stack(
         after=after,
         positions=positions,
         embedding_dropout=dropout,
+    )
+
+
+def vision_network(fields: ConfigFields, *stacks: Stack, head: TaskHead = _NO_HEAD) -> Architecture:
+    """Return the network of these stacks, of which a vision tower is the last, with a head of its output."""
+    return Architecture(
+        model_type=fields.model_type,
+        kind="vision-encoder",
+        hidden=stacks[-1].hidden,
+        stacks=stacks,
+        head=head.head,
+        labels=head.labels,
     )
 
 

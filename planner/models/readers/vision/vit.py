@@ -36,7 +36,7 @@ from planner.models.readers.tensors import (
     task_head,
     tensor,
 )
-from planner.models.readers.vision.towers import count_patches, patch_conv, vision_stack
+from planner.models.readers.vision.towers import count_patches, patch_conv, vision_network, vision_stack
 
 _CLASSIFICATION: Final = "ForImageClassification"
 _VIDEO: Final = "ForVideoClassification"
@@ -164,14 +164,7 @@ class VisionFamily(NamedTuple):
             positions=rows + registers,
             dropout=fields.dropout("hidden_dropout_prob"),
         )
-        return Architecture(
-            model_type=fields.model_type,
-            kind="vision-encoder",
-            hidden=hidden,
-            stacks=(stack,),
-            head=head.head,
-            labels=head.labels,
-        )
+        return vision_network(fields, stack, head=head)
 
 
 def _token_tensors(names: tuple[str, ...], hidden: int) -> Tensors:
