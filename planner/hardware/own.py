@@ -347,7 +347,9 @@ def _as_whole_file(content: object, today: date | None) -> object:
         return content
     provenance = Provenance.own(_USER_SOURCE, today.isoformat()).model_dump(mode="json")
     cards = [
-        {"provenance": provenance, **_record_fields(card)} if isinstance(card, dict) else card
+        {"provenance": provenance, **{name: card[name] for name in card if name not in _ADDITIONAL_PRINTED_KEYS}}
+        if isinstance(card, dict)
+        else card
         for card in content["cards"]
     ]
     return {**content, "cards": cards}
@@ -361,11 +363,6 @@ def _with_user_figures_marked(content: object) -> object:
         return content
     is_own = content.get("basis") == "measured" and content.get("source") in (OWN_FIGURE, _USER_SOURCE)
     return content | _YOURS if is_own else {name: _with_user_figures_marked(each) for name, each in content.items()}
-
-
-def _record_fields(card: dict[str, object]) -> dict[str, object]:
-    """Return the fields of a card's record from the output of `gpus --show --json`."""
-    return {name: value for name, value in card.items() if name not in _ADDITIONAL_PRINTED_KEYS}
 
 
 def _own_file_error(path: Path, content: object, error: ValidationError, hint: str) -> CatalogError:

@@ -217,7 +217,8 @@ def _unexpressed(facts: LaunchFacts, job: Job, launcher: Launcher, place: Launch
         ):
             continue
         reason = job.unexpressed.get(name, f"{launcher.title} {_NO_SETTING}")
-        yield UnexpressedField(field=name, value=_text(value), reason=reason)
+        text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        yield UnexpressedField(field=name, value=text, reason=reason)
     if facts.cards > 1 and "count" not in written:
         reason = job.unexpressed.get("count", "the number of GPUs follows from how they share the model")
         yield UnexpressedField(field="count", value=str(facts.cards), reason=reason)
@@ -229,7 +230,3 @@ def _unexpressed(facts: LaunchFacts, job: Job, launcher: Launcher, place: Launch
         yield UnexpressedField(field="gpu", value=facts.gpu.name, reason=reason)
     if plan.corrections:
         yield UnexpressedField(field="corrections", value="yes", reason="they belong to the estimate")
-
-
-def _text(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

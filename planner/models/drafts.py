@@ -77,7 +77,11 @@ def _prediction_layer(architecture: Architecture) -> Architecture:
 
 
 def _eagle_head(architecture: Architecture, *, third: bool) -> Architecture:
-    layers = [group.layer for group in _attention_layers(architecture) if _is_dense(group.layer)]
+    layers = [
+        layer
+        for layer in (group.layer for group in _attention_layers(architecture))
+        if isinstance(layer.mixer, Attention) and isinstance(layer.feed_forward, Mlp)
+    ]
     if not layers:
         raise SpecError(
             "speculation.method",
@@ -96,10 +100,6 @@ def _eagle_head(architecture: Architecture, *, third: bool) -> Architecture:
         own_head = (Tensor(name="lm_head.weight", shape=(_EAGLE3_VOCABULARY, hidden), role="head"),)
         return _head(architecture, layer, (_projection(hidden, _EAGLE3_INPUTS),), _EAGLE3_VOCABULARY, own_head)
     return _head(architecture, layer, (_projection(hidden, 2),), architecture.vocabulary, ())
-
-
-def _is_dense(layer: Layer) -> bool:
-    return isinstance(layer.mixer, Attention) and isinstance(layer.feed_forward, Mlp)
 
 
 def _projection(hidden: int, inputs: int) -> Tensor:

@@ -172,7 +172,8 @@ def build_case(
 
 def rented_at(case: RentOrBuyCase, quote: RentQuote, demand: Demand) -> RentOrBuyCase:
     """Return `case` compared with renting at `quote`."""
-    fixed, per_year = _is_rent_fixed(quote, demand), demand.per_year(case.horizon_years)
+    # A commitment or an always-on service is paid whether it is used or not.
+    fixed, per_year = quote.mode in TERM_YEARS or demand.always_on, demand.per_year(case.horizon_years)
     return replace(
         case,
         figures={**case.figures, RENT_PRICE: _rent_figure(quote), DRIFT: _drift_at(quote, case.figures[DRIFT])},
@@ -359,11 +360,6 @@ def _drift_at(quote: RentQuote, drift: Figure) -> Figure:
     """Return the price drift, which is no guess where a commitment fixes the price."""
     is_guess = quote.mode in TERM_YEARS and drift.certainty != "yours"
     return Figure(value=0.0, source=_FIXED_PRICE, certainty="assumed") if is_guess else drift
-
-
-def _is_rent_fixed(quote: RentQuote, demand: Demand) -> bool:
-    """Return whether the rent does not depend on use, because of a commitment or an always-on service."""
-    return quote.mode in TERM_YEARS or demand.always_on
 
 
 def _duration_factor(demand: Demand) -> Figure:

@@ -201,7 +201,10 @@ def quote(
     machines = machines_for(offer.gpu_count, count, demand.groups, terms.minimum_instances)
     per_group = machines / demand.groups
     mean_hours = _interruption_interval_hours(offer, terms, facts) if mode == "spot" else None
-    waste = _interruption_overhead(demand, mean_hours.value / max(per_group, 1.0)) if mean_hours else None
+    waste = None
+    if mean_hours is not None:
+        each = mean_hours.value / max(per_group, 1.0)
+        waste = interruption_overhead(demand.checkpoint_hours, demand.start_hours, each, demand.interval_hours)
     hours = _hours_with_interruptions(demand, waste)
     increment = offer.billing_increment_seconds or terms.billing_increment_seconds
     billed = _billed_hours(mode, demand, hours, increment, terms)
@@ -277,10 +280,6 @@ def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentFact
         date=share.date,
         certainty=share.certainty,
     )
-
-
-def _interruption_overhead(demand: Demand, mean_hours: float) -> InterruptionOverhead:
-    return interruption_overhead(demand.checkpoint_hours, demand.start_hours, mean_hours, demand.interval_hours)
 
 
 def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, terms: RentTerms) -> float:

@@ -85,10 +85,6 @@ def _rank(row: OfferRow) -> tuple[bool, bool, float]:
     return not row.comparable, not row.current, row.usd
 
 
-def _is_current(age_days: int | None) -> bool:
-    return age_days is not None and age_days <= CURRENT_DAYS
-
-
 def _matches_terms(offer: Offer, terms: RentTerms, today: date) -> bool:
     if terms.providers and offer.provider not in terms.providers:
         return False
@@ -112,7 +108,7 @@ def _offer_rows(
     quotes = [quote(offer, mode, each.demand, each.count, terms, facts, each.linked_cards) for each in fitting]
     dearest = max(range(len(quotes)), key=lambda index: quotes[index].usd)
     chosen, candidate = quotes[dearest], fitting[dearest]
-    prevented = tuple(_disqualifications(offer, candidate, terms))
+    age, prevented = offer.age_days(today), tuple(_disqualifications(offer, candidate, terms))
     yield OfferRow(
         offer=offer,
         mode=mode,
@@ -126,9 +122,9 @@ def _offer_rows(
         high_usd=max(each.high_usd for each in quotes),
         usd_per_gpu_hour=chosen.usd / (candidate.demand.rented_hours * candidate.count),
         price_date=offer.price_date,
-        age_days=offer.age_days(today),
+        age_days=age,
         comparable=not prevented,
-        current=_is_current(offer.age_days(today)),
+        current=age is not None and age <= CURRENT_DAYS,
         remarks=(*prevented, *_offer_remarks(offer, quotes, today)),
     )
 

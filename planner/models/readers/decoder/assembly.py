@@ -109,7 +109,11 @@ def decoder_network(
     `before`, `after` and `head` replace the tensors of the embedding, of the final norm and of an untied head.
     """
     tied = fields.flag("tie_word_embeddings", default=frame.tied)
-    untied = _head_tensors(fields, sizes, frame) if head is None else head
+    if head is None:
+        bias = read_flag(fields, frame.head_bias)
+        head = linear(frame.head, sizes.vocabulary, sizes.hidden, bias=bias, role="head")
+    if after is None:
+        after = () if frame.final_norm is None else norm_tensors(frame.final_norm, sizes.hidden, frame.norm)
     return Architecture(
         model_type=fields.model_type,
         kind="decoder",
@@ -122,12 +126,12 @@ def decoder_network(
                 hidden=sizes.hidden,
                 groups=groups,
                 before=_embedding_tensors(fields, sizes, frame) if before is None else before,
-                after=_final_norm_tensors(sizes, frame) if after is None else after,
+                after=after,
                 embedding_dropout=read_dropout(fields, frame.embedding_dropout),
             ),
         ),
         # A tied head shares the weight but not a bias.
-        head=tuple(tensor for tensor in untied if tensor.role == "bias") if tied else untied,
+        head=tuple(tensor for tensor in head if tensor.role == "bias") if tied else head,
         tied_head=tied,
         softcapped_logits=fields.has("final_logit_softcapping")
         or (frame.softcapped and not fields.is_stated("final_logit_softcapping")),
@@ -183,14 +187,6 @@ def _embedding_tensors(fields: ConfigFields, sizes: StackSizes, frame: DecoderFr
     if sizes.max_context is None:
         fields.fail("max_position_embeddings", "is missing (or n_positions)")
     return tokens + embedding(frame.positions, sizes.max_context, sizes.hidden)
-
-
-def _final_norm_tensors(sizes: StackSizes, frame: DecoderFrame) -> Tensors:
-    return () if frame.final_norm is None else norm_tensors(frame.final_norm, sizes.hidden, frame.norm)
-
-
-def _head_tensors(fields: ConfigFields, sizes: StackSizes, frame: DecoderFrame) -> Tensors:
-    return linear(frame.head, sizes.vocabulary, sizes.hidden, bias=read_flag(fields, frame.head_bias), role="head")
 
 
 GATED_NAMES: Final = ("gate_proj", "up_proj", "down_proj")

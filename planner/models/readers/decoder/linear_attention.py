@@ -189,10 +189,6 @@ def _griffin_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionSty
     return [attention if kind == "attention" else recurrence for kind in kinds]
 
 
-def _griffin_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    return (LayerAttention(fields.integer("attention_window_size", default=_GRIFFIN_WINDOW)),) * layers
-
-
 def _griffin_mlp_blocks(fields: ConfigFields, sizes: StackSizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
     """Return Griffin's MLP of every layer; the configuration states the total width of gate and up projection."""
     mlp = Mlp(
@@ -332,7 +328,12 @@ READERS: Final[Mapping[str, Reader]] = {
             norm=FP32_RMS, norms=("temporal_pre_norm", "channel_pre_norm"), final_norm="model.final_norm", tied=True
         ),
         attention=AttentionStyle(
-            prefix="temporal_block.", bias=("attention_bias", False), out_bias=True, pattern=_griffin_pattern
+            prefix="temporal_block.",
+            bias=("attention_bias", False),
+            out_bias=True,
+            pattern=lambda fields, layers: (
+                (LayerAttention(fields.integer("attention_window_size", default=_GRIFFIN_WINDOW)),) * layers
+            ),
         ),
         mixers=_griffin_mixers,
         feed_forwards=_griffin_mlp_blocks,

@@ -194,10 +194,6 @@ def _internvl_final_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     return () if pooled else norm_tensors("layernorm", sizes.hidden, LAYER)
 
 
-def _internvl_scale_tensors(_: ConfigFields, sizes: StackSizes) -> Tensors:
-    return (*tensor("lambda_1", sizes.hidden), *tensor("lambda_2", sizes.hidden))
-
-
 def _llama4_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int) -> Tensors:
     """Return Llama 4's embedding tensors for one image tile."""
     height, width = fields.pair("patch_size")
@@ -393,7 +389,7 @@ _INTERNVL: Final = TowerFamily(
         norms=("layernorm_before", "layernorm_after"),
         dropout=("hidden_dropout_prob", 0.0),
     ),
-    layer_tensors=_internvl_scale_tensors,
+    layer_tensors=lambda _, sizes: tensor("lambda_1", sizes.hidden) + tensor("lambda_2", sizes.hidden),
     dropout=("hidden_dropout_prob", 0.0),
 )
 _LLAMA4: Final = TowerFamily(

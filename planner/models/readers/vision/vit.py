@@ -57,6 +57,7 @@ _VIT_LAYER: Final = LayerStyle(
     norms=("layernorm_before", "layernorm_after"),
     dropout=("hidden_dropout_prob", 0.0),
 )
+_VIVIT_LAYER: Final = _VIT_LAYER._replace(mlp=_VIT_LAYER.mlp._replace(activation="gelu_fast"))
 _DINO_LAYER: Final = _VIT_LAYER._replace(
     attention=_VIT_LAYER.attention._replace(fp32_softmax=False), norms=("norm1", "norm2")
 )
@@ -171,10 +172,6 @@ def _token_tensors(names: tuple[str, ...], hidden: int) -> Tensors:
     return tuple(found for name in names for found in tensor(f"embeddings.{name}", 1, 1, hidden))
 
 
-def _vivit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
-    return _VIT_LAYER._replace(mlp=_VIT_LAYER.mlp._replace(activation="gelu_fast")).build_layer(fields, sizes)
-
-
 def _dino_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
     """Return DINOv2's layer; its gated MLP has two thirds of the width, rounded up to a multiple of 8."""
     wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, low=0.01, high=1000))
@@ -197,10 +194,6 @@ def _dino3_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
 def _layer_scale_tensors(sizes: StackSizes) -> Tensors:
     scales = (f"layer_scale{number}.lambda1" for number in (1, 2))
     return tuple(found for name in scales for found in tensor(name, sizes.hidden))
-
-
-def _dino3_mask_tensor(_: ConfigFields, sizes: StackSizes) -> Tensors:
-    return tensor("embeddings.mask_token", 1, 1, sizes.hidden)
 
 
 def _dino_mask_tensor(fields: ConfigFields, sizes: StackSizes) -> Tensors:
@@ -247,14 +240,6 @@ def _relative_position_table(fields: ConfigFields, sizes: StackSizes, name: str)
     return tensor(f"{name}.relative_position_bias_table", distances, sizes.heads)
 
 
-def _beit_final_norm_name(fields: ConfigFields) -> str:
-    return "pooler.layernorm" if fields.flag("use_mean_pooling", default=True) else "layernorm"
-
-
-def _beit_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
-    return {"Model": TaskHead(), _CLASSIFICATION: classification_head(label_count(fields), hidden)}
-
-
 _DINOV2: Final = VisionFamily(
     layer=_dino_layer, embed_patches=_image_patches_reader(14), mask=_dino_mask_tensor, heads=_dino_heads
 )
@@ -262,13 +247,13 @@ _DINOV2: Final = VisionFamily(
 READERS: Final[Mapping[str, Reader]] = {
     "vit": VisionFamily().read,
     "deit": VisionFamily(tokens=("cls_token", "distillation_token")).read,
-    "vivit": VisionFamily(layer=_vivit_layer, embed_patches=_tubelet_embedding, task=_VIDEO).read,
+    "vivit": VisionFamily(layer=_VIVIT_LAYER.build_layer, embed_patches=_tubelet_embedding, task=_VIDEO).read,
     "dinov2": _DINOV2.read,
     "dinov2_with_registers": _DINOV2._replace(embed_patches=_SQUARES_OF_16, registers=_REGISTERS).read,
     "dinov3_vit": VisionFamily(
         layer=_dino3_layer,
         embed_patches=_image_patches_reader(16, "embeddings.patch_embeddings"),
-        mask=_dino3_mask_tensor,
+        mask=lambda _, sizes: tensor("embeddings.mask_token", 1, 1, sizes.hidden),
         registers=0,
         absolute=False,
         final_norm=lambda _: "norm",
@@ -280,7 +265,10 @@ READERS: Final[Mapping[str, Reader]] = {
         mask=_beit_mask_tensor,
         absolute=("use_absolute_position_embeddings", False),
         extra_tensors=_shared_position_table,
-        final_norm=_beit_final_norm_name,
-        heads=_beit_heads,
+        final_norm=lambda fields: "pooler.layernorm" if fields.flag("use_mean_pooling", default=True) else "layernorm",
+        heads=lambda fields, hidden: {
+            "Model": TaskHead(),
+            _CLASSIFICATION: classification_head(label_count(fields), hidden),
+        },
     ).read,
 }
