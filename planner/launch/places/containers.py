@@ -20,8 +20,9 @@ _FOLDER: Final = "/work"
 def _write_compose(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
     service: dict[str, Any] = {"image": Commented(job.image, job.requirement)}
     if job.port is not None:
-        for key, words in zip(("entrypoint", "command"), server_words(job), strict=True):
-            service[key] = [_escaped(word) for word in words]
+        start, arguments = server_words(job)
+        service["entrypoint"] = [_escaped(word) for word in start]
+        service["command"] = [_escaped(word) for word in arguments]
         service["ports"] = [f"{job.port}:{job.port}"]
     else:
         service["entrypoint"] = ["bash", "-c", _escaped(container_script(job))]
