@@ -130,7 +130,7 @@ def test_each_exception_has_a_reason_and_a_hint(error, reason, hint, monkeypatch
     failure = explain_failure(raised(error), "forward", HERE)
     assert reason in failure.reason
     assert hint in failure.hint
-    assert "test_failures.py" in failure.traceback
+    assert "test_refusals.py" in failure.traceback
     assert not failure.environment
 
 
@@ -186,4 +186,4 @@ def test_errors_of_gpu_planner_are_passed_on(error, stage, reason):
     failure = explain_failure(raised(error), "build", [])
     assert (failure.stage, failure.reason, failure.hint) == (stage, reason, error.hint)
     assert failure.traceback == ""
-    assert "test_failures.py" in explain_failure(raised(error), "build", HERE).traceback
+    assert "test_refusals.py" in explain_failure(raised(error), "build", HERE).traceback
