@@ -9,6 +9,7 @@ from planner.workload.parallel import Parallel
 from planner.workload.rules import (
     COUNT_HINT,
     COUNT_RULES,
+    GROUP_RULES,
     PARALLEL_INFERENCE_RULES,
     PARALLEL_RULES,
     PARALLEL_TRAINING_RULES,
@@ -29,6 +30,8 @@ def resolve_parallel(workload: Training | Inference, architecture: Architecture,
     """
     COUNT_RULES.check(workload, count=count)
     if isinstance(workload, Training):
+        if workload.alignment.method != "none":  # others have no groups, and need no check for each micro-batch size
+            GROUP_RULES.check(workload, count=count)
         REPLICA_RULES.check(workload, count=count)
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:

@@ -778,7 +778,7 @@ COUNT_RULES: Final = RuleSet(
 )
 """Rules on the number of cards."""
 
-REPLICA_RULES: Final = RuleSet(
+GROUP_RULES: Final = RuleSet(
     WorkloadRule(
         _GROUP_FIELDS,
         lambda objective, group, *sizes: objective != "grpo" or _step_sequences(*sizes) % group == 0,
@@ -795,6 +795,11 @@ REPLICA_RULES: Final = RuleSet(
             {"alignment.group": 1},
         ),
     ),
+    task="training",
+)
+"""Rules on the groups of completions (GRPO) that a step trains."""
+
+REPLICA_RULES: Final = RuleSet(
     WorkloadRule(
         ("optimizer", "parallel.zero"),
         lambda optimizer, zero: not (zero and OPTIMIZERS[optimizer].whole_matrices),
@@ -962,6 +967,7 @@ _RULE_SETS: Final = (
     ALIGNED_USED_RULES,
     STAGE_RULES,
     COUNT_RULES,
+    GROUP_RULES,
     REPLICA_RULES,
     PARALLEL_RULES,
     PARALLEL_TRAINING_RULES,

@@ -216,7 +216,6 @@ def communication_term(
     )
 
 
-@lru_cache(maxsize=512)
 def _write_buffers(
     named_sizes: tuple[Buffer, ...],
     source: str,
