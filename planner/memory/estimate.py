@@ -38,9 +38,9 @@ from planner.models.drafts import with_draft
 from planner.models.images import with_image_size
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
+from planner.workload.formats import loading_notes
 from planner.workload.software.registry import DEFAULT, serving_support
 from planner.workload.training import Training
-from planner.workload.weight_files import loading_notes
 from planner.workload.workload import Inference
 
 

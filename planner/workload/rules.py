@@ -18,7 +18,16 @@ from planner.models.architecture import Architecture
 from planner.validation import HintedError
 from planner.workload.alignment import Alignment
 from planner.workload.choices import DEFAULT_CONTEXT, SERVED_RANK, Compute, Method, Offload, Task
-from planner.workload.formats import BASE_FORMATS, formats_for, is_plain, plain_formats
+from planner.workload.formats import (
+    BASE_FORMATS,
+    DEFAULT_GGUF,
+    EXCLUSIVE_FIELDS,
+    default_profile,
+    formats_for,
+    incompatibility,
+    is_plain,
+    plain_formats,
+)
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.software.registry import (
     DEFAULT,
@@ -30,7 +39,6 @@ from planner.workload.software.registry import (
     training_support,
 )
 from planner.workload.software.software import EngineSettings
-from planner.workload.weight_files import DEFAULT_GGUF, EXCLUSIVE_FIELDS, default_profile, incompatibility
 
 if TYPE_CHECKING:
     from planner.workload.training import Training
