@@ -179,17 +179,19 @@ class PhaseSnapshots(NamedTuple):
         """
         low = most = high = largest = 0
         for snapshot in self.snapshots:
-            added, tensor = 0, snapshot.largest
+            least, total, upper = snapshot.low, snapshot.total, snapshot.high
             if activation_bytes and snapshot.activations is not None:
-                added, tensor = activation_bytes, max(tensor, snapshot.activations + activation_bytes)
-            if snapshot.low + added > low:
-                low = snapshot.low + added
-            if snapshot.total + added > most:
-                most = snapshot.total + added
-            if snapshot.high + added > high:
-                high = snapshot.high + added
-            if tensor > largest:
-                largest = tensor
+                least, total, upper = least + activation_bytes, total + activation_bytes, upper + activation_bytes
+                if snapshot.activations + activation_bytes > largest:
+                    largest = snapshot.activations + activation_bytes
+            if least > low:
+                low = least
+            if total > most:
+                most = total
+            if upper > high:
+                high = upper
+            if snapshot.largest > largest:
+                largest = snapshot.largest
         return PeakNeed(ByteInterval(low, most, high), largest if self.dynamic else 0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:

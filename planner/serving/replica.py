@@ -10,6 +10,7 @@ from planner.performance.inference.steps import StepTimes
 from planner.serving.latencies import DurationCounts
 from planner.serving.prefix_cache import PrefixCache
 from planner.serving.requests import NEVER, Requests
+from planner.serving.result import MinuteMoment
 from planner.serving.scheduling import Scheduling
 from planner.serving.traffic import CommonBeginning
 
@@ -28,17 +29,6 @@ second in Python, about 4.3 bytes a token.
 """
 _OWN: Final = -(2**40)
 """Name of the cache of request 0 in the prefix cache, below the names of sessions; those of others follow downwards."""
-
-
-class EngineMoment(NamedTuple):
-    """State of a replica at the begin of a step: requests that wait, that are read and that are answered."""
-
-    seconds: float
-    replica: int
-    waiting: int
-    reading: int
-    decoding: int
-    cache_fraction: float
 
 
 class Preemption(NamedTuple):
@@ -104,7 +94,7 @@ class Replica:
         self.capacity = _UNLIMITED if cache_blocks is None else cache_blocks
         self.clock = 0.0
         self.intervals = DurationCounts()
-        self.moments: list[EngineMoment] = []
+        self.moments: list[MinuteMoment] = []
         self.preemptions: list[Preemption] = []
         self.rejected: list[int] = []
         self.busy_seconds = self.prompt_seconds = self.block_seconds = 0.0
@@ -290,7 +280,7 @@ class Replica:
     def _record(self) -> None:
         share = 0.0 if self.capacity == _UNLIMITED else self.used_blocks / self.capacity
         state = (len(self._waiting), len(self._reading), self._decoding)
-        self.moments.append(EngineMoment(self.clock, self.index, *state, share))
+        self.moments.append(MinuteMoment(self.clock, self.index, *state, share))
 
     # The cache
 

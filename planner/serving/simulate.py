@@ -17,7 +17,6 @@ from planner.serving.result import (
     GoodputResult,
     LatencyTable,
     MinuteInDetail,
-    MinuteMoment,
     Percentile,
     RequestBar,
     ServingLimit,
@@ -405,7 +404,7 @@ def _minute(run: SimulatedRun) -> MinuteInDetail | None:
     for replica in run.replicas:
         for seconds, number in replica.preemptions:
             lost.setdefault(number, []).append(seconds)
-        moments += [MinuteMoment(*moment) for moment in replica.moments]
+        moments += replica.moments
     shown = [
         number
         for number in range(len(requests))

@@ -6,8 +6,9 @@ from math import inf
 
 from planner.performance.inference.steps import StepTimes
 from planner.serving.latencies import DurationCounts
-from planner.serving.replica import EngineMoment, Preemption
+from planner.serving.replica import Preemption
 from planner.serving.requests import Requests
+from planner.serving.result import MinuteMoment
 from planner.serving.scheduling import Scheduling
 
 
@@ -22,7 +23,7 @@ class StaticReplica:
         self.index, self.times, self.scheduling, self.requests = index, times, scheduling, requests
         self.clock = 0.0
         self.intervals = DurationCounts()
-        self.moments: list[EngineMoment] = []
+        self.moments: list[MinuteMoment] = []
         self.preemptions: list[Preemption] = []
         self.rejected: list[int] = []
         self.busy_seconds = self.prompt_seconds = 0.0

@@ -118,7 +118,9 @@ def _saved_by_layers(
     checkpointed: bool,
 ) -> _SavedByLayers:
     """Return what `groups` of layers save for a batch, cached since the stages of a pipeline have the same layers."""
-    kept, largest, layers, points = SavedBytes(), 0, [], []
+    kept, largest = SavedBytes(), 0
+    layers: list[tuple[int, SavedPerToken]] = []
+    points: list[BackwardPoint] = []
     for group in groups:
         masked = needs_explicit_mask(group.layer, tokens, attention)
         per_token = saved_by_layer(group.layer, hidden, precision, attention, masked)
