@@ -30,6 +30,8 @@ from planner.workload.software.software import EngineSettings
 from planner.workload.speculation import Speculation, has_drafts
 from planner.workload.training import Lora, Training
 
+__all__ = ["Inference", "Parallel", "Training", "Workload"]
+
 
 def serves_adapters(context: FieldContext) -> bool:
     """Return whether the model generates text in an engine whose slots for adapters are estimated."""
@@ -72,8 +74,6 @@ class ServedAdapters(Spec):
     def _split_names(cls, value: object) -> object:
         return Lora.split_names(value)
 
-
-__all__ = ["Inference", "Parallel", "Training", "Workload"]
 
 SettingsT = TypeVar("SettingsT", bound=EngineSettings)
 _LONGEST: Final = 1_048_576
