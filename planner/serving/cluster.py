@@ -10,9 +10,8 @@ from typing import Final, NamedTuple
 
 from planner.performance.inference.steps import StepScale, StepTimes
 from planner.serving.deployment import Deployment, Router
-from planner.serving.replica import RamCache, Replica, StepPlan
+from planner.serving.replica import RamCache, Replica, StaticReplica, StepPlan
 from planner.serving.requests import NEVER, Requests
-from planner.serving.static_batches import StaticReplica
 
 
 class LockstepGroup:

@@ -12,10 +12,9 @@ from served_traffic import CHAT, RoundTimes, asked, deployed, plan_on, rules
 from planner.performance.inference.steps import AS_ESTIMATED
 from planner.serving.cluster import LockstepGroup, finish, make_replica, run_disaggregated, serve, step_times
 from planner.serving.deployment import Disaggregation
-from planner.serving.replica import Replica
+from planner.serving.replica import Replica, StaticReplica
 from planner.serving.requests import NEVER, Requests, draw_requests
 from planner.serving.simulate import run_once
-from planner.serving.static_batches import StaticReplica
 from planner.serving.traffic import CommonBeginning, FixedLength
 
 
