@@ -193,7 +193,9 @@ NO_EXTRA: Final = ExtraMicroBatches()
 
 def extra_micro_batches(timeline: PhaseSnapshots, in_flight: int, layer_groups: int) -> ExtraMicroBatches:
     """Return the micro-batches in flight beyond the one in `timeline`; `in_flight` counts `layer_groups`."""
-    activation_bytes = max(timeline.dynamic * (in_flight - layer_groups) // layer_groups, 0)
+    if in_flight <= layer_groups:
+        return NO_EXTRA
+    activation_bytes = timeline.dynamic * (in_flight - layer_groups) // layer_groups
     return ExtraMicroBatches(in_flight / layer_groups - 1, activation_bytes) if activation_bytes else NO_EXTRA
 
 
