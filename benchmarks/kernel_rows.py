@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from planner.performance.kernels.attention import AttentionShape
-from planner.performance.kernels.collectives import Collective, collective_shape
+from planner.performance.kernels.attention import AttentionShape, LatentShape
 from planner.performance.kernels.experts import ExpertShape
-from planner.performance.kernels.latent import LatentShape
 from planner.performance.kernels.products import ProductShape
-from planner.performance.kernels.times import element_format
+from planner.performance.kernels.times import Collective, collective_shape, element_format
 
 SOURCE: Final = "ai-dynamo/aiconfigurator@095f58a (Apache-2.0)"
 CARDS: Final = {

@@ -10,8 +10,7 @@ from planner.hardware.gpu import Gpu
 from planner.models.diffusion import find_networks
 from planner.performance.inference.images import batch_counts, decoder_counts, denoiser_counts
 from planner.performance.links import links_of
-from planner.performance.traced import TracedStep, step_time
-from planner.performance.vision import Kind, OperationCounts, Precision
+from planner.performance.traced import Kind, OperationCounts, Precision, TracedStep, step_time
 from planner.plan.catalog import Catalog
 
 TASKS: Final = ("image_infer", "image_train")

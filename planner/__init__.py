@@ -278,7 +278,6 @@ if TYPE_CHECKING:
     from planner.present.report.plan_report import report_on_plan
     from planner.present.report.write import write_report
     from planner.serving.deployment import ServingSetup
-    from planner.serving.presets import load_traffic_presets
     from planner.serving.targets import Targets, parse_latency_target
     from planner.serving.traffic import (
         ConcurrentClients,
@@ -289,6 +288,7 @@ if TYPE_CHECKING:
         Sessions,
         SharedPrefixes,
         Traffic,
+        load_traffic_presets,
     )
     from planner.serving.traffic_files import load_traffic
     from planner.serving_runs.read import read_serving_runs
@@ -442,7 +442,7 @@ _HOMES = {
     "load_recipe": "planner.plan.recipes.files",
     "load_recording": "planner.trace.files",
     "load_traffic": "planner.serving.traffic_files",
-    "load_traffic_presets": "planner.serving.presets",
+    "load_traffic_presets": "planner.serving.traffic",
     "own_hardware_file": "planner.paths",
     "parse_latency_target": "planner.serving.targets",
     "plan_checks": "planner.launch.verify",

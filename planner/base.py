@@ -56,8 +56,8 @@ class Spec(BaseModel, metaclass=_SpecType):
 
     def replaced(self, **changes: object) -> Self:
         """Return a copy with `changes` to its fields, without validation: the caller ensures valid values."""
-        copy = self.model_copy(update=changes)
-        for name in copy.__dict__.keys() - type(self).model_fields.keys():
+        copy, fields = self.model_copy(update=changes), type(self).model_fields
+        for name in [name for name in copy.__dict__ if name not in fields]:
             del copy.__dict__[name]  # a cached property, which is that of the values before
         return copy
 

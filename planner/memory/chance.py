@@ -56,9 +56,8 @@ class Spread(NamedTuple):
     def around(self, counted: ByteInterval) -> ByteInterval:
         """Return `counted` with bounds at least as far from its expected value as these shares."""
         low, expected, high = counted
-        return ByteInterval(
-            min(low, int(expected * (1 - self.below))), expected, max(high, int(expected * (1 + self.above)))
-        )
+        least, most = int(expected * (1 - self.below)), int(expected * (1 + self.above))
+        return ByteInterval(least if least < low else low, expected, most if most > high else high)
 
 
 KNOWN_VERSION: Final = Spread(0.0, 0.0)

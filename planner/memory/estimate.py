@@ -37,9 +37,9 @@ from planner.models.architecture import Architecture, with_image_size
 from planner.models.drafts import with_draft
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
+from planner.workload.formats import loading_notes
 from planner.workload.software.registry import DEFAULT, serving_support
 from planner.workload.training import Training
-from planner.workload.weight_files import loading_notes
 from planner.workload.workload import Inference
 
 

@@ -55,12 +55,12 @@ class Snapshot:
     `activations` the bytes of activations during a forward or backward pass, None elsewhere.
     """
 
-    __slots__ = ("activations", "explanation", "high", "largest", "low", "name", "terms", "total")
+    __slots__ = ("activations", "explanation", "high", "largest", "lasting", "low", "name", "own", "total")
 
     def __init__(
         self, name: PhaseName, terms: Sequence[AnyTerm], explanation: str, lasting: LastingTerms = NO_TERMS
     ) -> None:
-        before, after, total, low, high = lasting
+        _, _, total, low, high = lasting
         largest = 0
         activations: int | None = None
         for term in terms:
@@ -74,13 +74,21 @@ class Snapshot:
                 if activations is None and term.name == "activations" and name in _PASSES:
                     activations = size
         self.name: PhaseName = name
-        self.terms = [*before, *terms, *after]
-        self.explanation = explanation
+        self.own, self.lasting, self.explanation = terms, lasting, explanation
         self.total, self.low, self.high, self.largest, self.activations = total, low, high, largest, activations
+
+    @property
+    def terms(self) -> list[AnyTerm]:
+        """Return all terms alive at this moment, in the order in which results list them."""
+        return [*self.lasting.before, *self.own, *self.lasting.after]
 
     def with_terms(self, terms: Sequence[AnyTerm]) -> "Snapshot":
         """Return this moment with other `terms`."""
         return Snapshot(self.name, terms, self.explanation)
+
+    def with_own_terms(self, terms: Sequence[AnyTerm]) -> "Snapshot":
+        """Return this moment with other short-lived `terms` beside the lasting ones."""
+        return Snapshot(self.name, terms, self.explanation, self.lasting)
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms of this moment with their formulas written out."""
@@ -171,17 +179,19 @@ class PhaseSnapshots(NamedTuple):
         """
         low = most = high = largest = 0
         for snapshot in self.snapshots:
-            added, tensor = 0, snapshot.largest
+            least, total, upper = snapshot.low, snapshot.total, snapshot.high
             if activation_bytes and snapshot.activations is not None:
-                added, tensor = activation_bytes, max(tensor, snapshot.activations + activation_bytes)
-            if snapshot.low + added > low:
-                low = snapshot.low + added
-            if snapshot.total + added > most:
-                most = snapshot.total + added
-            if snapshot.high + added > high:
-                high = snapshot.high + added
-            if tensor > largest:
-                largest = tensor
+                least, total, upper = least + activation_bytes, total + activation_bytes, upper + activation_bytes
+                if snapshot.activations + activation_bytes > largest:
+                    largest = snapshot.activations + activation_bytes
+            if least > low:
+                low = least
+            if total > most:
+                most = total
+            if upper > high:
+                high = upper
+            if snapshot.largest > largest:
+                largest = snapshot.largest
         return PeakNeed(ByteInterval(low, most, high), largest if self.dynamic else 0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:

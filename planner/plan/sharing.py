@@ -16,8 +16,7 @@ from planner.memory.parallel.placing import CardGroup
 from planner.models.architecture import Architecture
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
-from planner.workload.defaults import with_defaults
-from planner.workload.layout import resolve_parallel
+from planner.workload.defaults import resolve_parallel, with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.software.registry import serving_support, training_support
 from planner.workload.workload import Training, Workload

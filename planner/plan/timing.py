@@ -5,12 +5,11 @@ Separate from `planner.plan.evaluate`, so that evaluating memory alone does not 
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
+from planner.performance.certainty import scale_to_measured
 from planner.performance.estimate import CardCounts, estimate_time
 from planner.performance.links import links_of
-from planner.performance.measured import scale_to_measured
 from planner.performance.result import TimeResult
-from planner.performance.traced import TracedStep, step_time
-from planner.performance.vision import Kind, OperationCounts, Precision
+from planner.performance.traced import Kind, OperationCounts, Precision, TracedStep, step_time
 from planner.plan.plan import Plan
 from planner.trace.recording import TracedFacts
 from planner.trace.request import InputValue, ListInput, TensorInput, TraceRequest

@@ -1,15 +1,91 @@
-"""The replicas of a deployment, the router before them, and a run of requests through them."""
+"""The replicas of a deployment, the router before them, and a run of requests through them.
+
+Replicas work alone, in groups that share experts and step together, or apart for prompts and for answers.
+"""
 
 from collections.abc import Callable, Sequence
+from math import inf
 from statistics import fmean
 from typing import Final, NamedTuple
 
 from planner.performance.inference.steps import StepScale, StepTimes
 from planner.serving.deployment import Deployment, Router
-from planner.serving.lockstep import LockstepGroup
-from planner.serving.replica import RamCache, Replica
+from planner.serving.replica import RamCache, Replica, StaticReplica, StepPlan
 from planner.serving.requests import NEVER, Requests
-from planner.serving.static_batches import StaticReplica
+
+
+class LockstepGroup:
+    """Replicas whose experts are divided among them: each step lasts until the slowest of them has taken its own.
+
+    **Formula**: the longest of the replicas' times, each with the experts for the tokens of all replicas.
+
+    **Source**: vLLM data parallel deployment with expert parallelism: every rank takes part in each pass, if need be
+    with an empty batch.
+
+    **Assumes** that all layers of the slowest replica are the slowest.
+    """
+
+    def __init__(self, ranks: Sequence[Replica]) -> None:
+        self._ranks = ranks
+
+    @property
+    def clock(self) -> float:
+        """Return the time at which the next step begins, in seconds."""
+        return self._ranks[0].clock
+
+    @property
+    def load(self) -> int:
+        """Return the number of requests of all replicas that wait, are read or are answered."""
+        return sum([rank.load for rank in self._ranks])
+
+    def advance(self, until: float = inf) -> None:
+        """Take all steps that begin before `until`, with the requests submitted so far."""
+        while True:
+            busy = [rank.receive_arrivals() for rank in self._ranks]
+            if not any(busy):
+                arrival = min(rank.next_arrival for rank in self._ranks)
+                if arrival >= until:
+                    return
+                self._start_at(max(self.clock, arrival))
+                continue
+            if self.clock >= until:
+                return
+            self._step([rank.compose() if own else None for rank, own in zip(self._ranks, busy, strict=True)], until)
+
+    def _start_at(self, time: float) -> None:
+        for rank in self._ranks:
+            rank.start_at(time)
+
+    def _step(self, plans: Sequence[StepPlan | None], until: float) -> None:
+        """Take the next step of all replicas, or several in which all of them only decode."""
+        working = [(rank, plan) for rank, plan in zip(self._ranks, plans, strict=True) if plan is not None]
+        experts = working[0][0].times.experts(sum([plan.decoding + plan.tokens for _, plan in working]))
+        first, more = max([_seconds(rank, plan, experts) for rank, plan in working])
+        steps = 1
+        if not any(plan.begins for _, plan in working):
+            steps = min([rank.steps_within(plan, first, more, until) for rank, plan in working])
+            idle = [
+                rank.next_arrival - self.clock for rank, plan in zip(self._ranks, plans, strict=True) if plan is None
+            ]
+            steps = max(1, min([steps, *(int(seconds / first) for seconds in idle if seconds < inf)]))
+        for rank, plan in working:
+            if plan.begins:
+                rank.take_prompts(plan, first)
+            else:
+                rank.take_steps(plan, steps, first, more)
+        ended = working[0][0].clock
+        for rank, own in zip(self._ranks, plans, strict=True):
+            if own is None:
+                rank.start_at(ended)
+
+
+def _seconds(rank: Replica, plan: StepPlan, experts: float) -> tuple[float, float]:
+    """Return the seconds of a replica's step with the `experts` of all, and how much longer each following one is."""
+    if plan.begins:
+        return rank.own_seconds(plan, experts), 0.0
+    first, more = rank.decoding_seconds(plan)
+    return first + experts, more
+
 
 Stop = Callable[[], bool]
 Mover = Replica | StaticReplica | LockstepGroup
@@ -111,3 +187,96 @@ def _with_prefix(replicas: Sequence[Replica | StaticReplica], number: int) -> Re
 
 
 _ROUTERS: Final = {"least-loaded": _least_loaded, "prefix-aware": _with_prefix}
+
+
+def run_disaggregated(
+    deployment: Deployment, requests: Requests, times: StepTimes, watched: tuple[float, float], stop: Stop
+) -> SimulatedRun | None:
+    """Return the run of `requests` through replicas for prompts, then through others for answers; None if stopped.
+
+    A prompt gives the first token where it was read; its cache is then sent, one request after the other from each
+    replica, and the answer goes on with the cache received. Requests are handed out in turn.
+
+    **Source**: vLLM's disaggregated prefill (NixlConnector) and the xPyD deployments of NVIDIA Dynamo.
+
+    **Assumes** that the cache of a prompt is free as soon as it was sent, and that requests do not follow each other.
+    """
+    split = deployment.setup.disaggregation
+    assert split is not None
+    prompts = _first_tokens(requests)
+    readers = [_reader(deployment, index, times, prompts, watched) for index in range(split.prefill_replicas)]
+    for place, number in enumerate(requests.initial):
+        readers[place % len(readers)].submit(number, requests.arrival[number])
+    if not all(finish(reader, stop) for reader in readers):
+        return None
+    arrived = _sent(deployment, prompts, requests.output)
+    answers = _rest(requests, prompts)
+    writers = [
+        _writer(deployment, split.prefill_replicas + index, times, answers, watched)
+        for index in range(split.decode_replicas)
+    ]
+    for place, number in enumerate(sorted(arrived, key=lambda number: arrived[number])):
+        writers[place % len(writers)].submit(number, arrived[number])
+    if not all(finish(writer, stop) for writer in writers):
+        return None
+    _join(requests, prompts, answers)
+    replicas = (*readers, *writers)
+    return SimulatedRun(requests, replicas, max(replica.clock for replica in replicas))
+
+
+def _first_tokens(requests: Requests) -> Requests:
+    """Return the requests with answers of one token, which the replicas for prompts give."""
+    found = Requests()
+    for number in range(len(requests)):
+        found.add(requests.arrival[number], requests.prompt[number], 1, requests.prefixes[number])
+    return found
+
+
+def _rest(requests: Requests, prompts: Requests) -> Requests:
+    """Return the requests whose answers go on: their cache has the prompt, and their first token is known."""
+    found = Requests()
+    for number in range(len(requests)):
+        found.add(NEVER, requests.prompt[number], requests.output[number])
+        found.first[number] = prompts.first[number]
+    return found
+
+
+def _reader(
+    deployment: Deployment, index: int, times: StepTimes, requests: Requests, watched: tuple[float, float]
+) -> Replica:
+    rules, blocks, over_http = deployment.scheduling, deployment.cache_blocks, deployment.setup.over_http
+    return Replica(index, times, rules, blocks, requests, deployment.fixed_blocks, watched, over_http=over_http)
+
+
+def _writer(
+    deployment: Deployment, index: int, times: StepTimes, requests: Requests, watched: tuple[float, float]
+) -> Replica:
+    rules = deployment.scheduling.without_prefixes()
+    received = Replica(index, times, rules, deployment.cache_blocks, requests, deployment.fixed_blocks, watched)
+    received.receives_cache = True
+    return received
+
+
+def _sent(deployment: Deployment, prompts: Requests, whole: list[int]) -> dict[int, float]:
+    """Return when the cache of each prompt whose answer goes on has arrived, sent one after the other by each replica.
+
+    `whole` are the tokens of the answers.
+    """
+    free: dict[int, float] = {}
+    arrived = {}
+    for number in sorted(range(len(prompts)), key=lambda number: prompts.first[number]):
+        if prompts.end[number] == NEVER or whole[number] == 1:
+            continue
+        begin = max(prompts.first[number], free.get(prompts.replica[number], 0.0))
+        arrived[number] = free[prompts.replica[number]] = begin + deployment.transfer_seconds(prompts.prompt[number])
+    return arrived
+
+
+def _join(requests: Requests, prompts: Requests, answers: Requests) -> None:
+    """Write the times of both parts of each request."""
+    for number in range(len(requests)):
+        requests.scheduled[number] = prompts.scheduled[number]
+        requests.first[number], requests.cached[number] = prompts.first[number], prompts.cached[number]
+        requests.replica[number] = prompts.replica[number]
+        only_first = requests.output[number] == 1
+        requests.end[number] = prompts.end[number] if only_first else answers.end[number]

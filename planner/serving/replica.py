@@ -1,4 +1,4 @@
-"""One replica of a served model: the engine's steps, one after the other, and the cache in use."""
+"""Replicas of a served model: step by step as engines schedule them, or in batches, and the cache in use."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from planner.performance.inference.steps import StepTimes
 from planner.serving.latencies import DurationCounts
 from planner.serving.prefix_cache import PrefixCache
 from planner.serving.requests import NEVER, Requests
+from planner.serving.result import MinuteMoment
 from planner.serving.scheduling import Scheduling
 from planner.serving.traffic import CommonBeginning
 
@@ -28,17 +29,6 @@ second in Python, about 4.3 bytes a token.
 """
 _OWN: Final = -(2**40)
 """Name of the cache of request 0 in the prefix cache, below the names of sessions; those of others follow downwards."""
-
-
-class EngineMoment(NamedTuple):
-    """State of a replica at the begin of a step: requests that wait, that are read and that are answered."""
-
-    seconds: float
-    replica: int
-    waiting: int
-    reading: int
-    decoding: int
-    cache_fraction: float
 
 
 class Preemption(NamedTuple):
@@ -77,12 +67,59 @@ class StepPlan(NamedTuple):
     attention: float
 
 
-class Replica:
+class AnyReplica:
+    """Requests of a replica of any kind, and the record of its run.
+
+    Times are seconds since the begin; `watched` is the window in which moments are recorded.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        times: StepTimes,
+        scheduling: Scheduling,
+        requests: Requests,
+        watched: tuple[float, float] = (inf, inf),
+    ) -> None:
+        self.index, self.times, self.scheduling, self.requests = index, times, scheduling, requests
+        self.watched = watched
+        self.clock = 0.0
+        self.intervals = DurationCounts()
+        self.moments: list[MinuteMoment] = []
+        self.preemptions: list[Preemption] = []
+        self.rejected: list[int] = []
+        self.busy_seconds = self.prompt_seconds = 0.0
+        self.was_full = self.lacked_room = False
+        self._pending: list[tuple[float, int]] = []
+        self._waiting: deque[int] = deque()
+
+    @property
+    def load(self) -> int:
+        """Return the number of requests that are not answered yet."""
+        return len(self._waiting) + len(self._pending)
+
+    def cached_part(self, _number: int) -> int:
+        """Return the tokens of a request's prompt that are cached: none, unless the replica has a prefix cache."""
+        return 0
+
+    def submit(self, number: int, time: float) -> None:
+        """Let a request arrive at `time`."""
+        self.requests.arrival[number] = time
+        self.requests.replica[number] = self.index
+        heappush(self._pending, (time, number))
+
+    def _follow(self, number: int, time: float) -> None:
+        """Let the request arrive that the same client or session sends after this one, which ended at `time`."""
+        after = self.requests.followed_by[number]
+        if after >= 0:
+            self.submit(after, time + self.requests.pause[number])
+
+
+class Replica(AnyReplica):
     """The scheduler of one replica, which advances from step to step with the requests that are submitted to it.
 
     `cache_blocks` is the capacity of the KV cache in blocks, of which each sequence takes `fixed_blocks` beside those
-    of its tokens. Steps in which all running sequences decode and none is admitted are taken together. Times are
-    seconds since the begin; `watched` is the window in which moments are recorded.
+    of its tokens. Steps in which all running sequences decode and none is admitted are taken together.
 
     **Assumes** that answers have the lengths that the traffic says. A preempted request finds of its own cache what
     nothing has overwritten, if the engine has a prefix cache.
@@ -100,23 +137,14 @@ class Replica:
         ram: RamCache | None = None,
         over_http: bool = False,
     ) -> None:
-        self.index, self.times, self.scheduling, self.requests = index, times, scheduling, requests
+        super().__init__(index, times, scheduling, requests, watched)
         self.capacity = _UNLIMITED if cache_blocks is None else cache_blocks
-        self.clock = 0.0
-        self.intervals = DurationCounts()
-        self.moments: list[EngineMoment] = []
-        self.preemptions: list[Preemption] = []
-        self.rejected: list[int] = []
-        self.busy_seconds = self.prompt_seconds = self.block_seconds = 0.0
+        self.block_seconds = 0.0
         self.used_blocks = self.most_blocks = 0
         self._fixed = fixed_blocks
-        self.watched = watched
-        self.was_full = self.lacked_room = False
         self.receives_cache = False
         self.over_http = over_http
         self._composed = NEVER
-        self._pending: list[tuple[float, int]] = []
-        self._waiting: deque[int] = deque()
         self._reading: list[_Reading] = []
         self._ending: list[tuple[int, int, int]] = []
         self._step = self._steps_to_poll = 0
@@ -164,12 +192,6 @@ class Replica:
         else:
             before = _REQUEST_SECONDS + _TOKEN_SECONDS * self.requests.prompt[number] if self.over_http else 0.0
             heappush(self._pending, (time + before, number))
-
-    def _follow(self, number: int, time: float) -> None:
-        """Let the request arrive that the same client or session sends after this one, which ended at `time`."""
-        after = self.requests.followed_by[number]
-        if after >= 0:
-            self.submit(after, time + self.requests.pause[number])
 
     def _blocks(self, tokens: int) -> int:
         return -(-tokens // self.scheduling.block_tokens)
@@ -290,7 +312,7 @@ class Replica:
     def _record(self) -> None:
         share = 0.0 if self.capacity == _UNLIMITED else self.used_blocks / self.capacity
         state = (len(self._waiting), len(self._reading), self._decoding)
-        self.moments.append(EngineMoment(self.clock, self.index, *state, share))
+        self.moments.append(MinuteMoment(self.clock, self.index, *state, share))
 
     # The cache
 
@@ -631,3 +653,49 @@ def _steps_until(seconds: float, first: float, more: float) -> int:
         return ceil(seconds / first)
     middle = first / more - 0.5
     return ceil(sqrt(middle * middle + 2 * seconds / more) - middle)
+
+
+class StaticReplica(AnyReplica):
+    """A replica whose batches begin when the one before has ended, with all requests that wait, up to its size.
+
+    Prompts are padded to the longest of a batch, and the batch ends with its longest answer; a request has its answer
+    when its own last token is written.
+    """
+
+    def advance(self, until: float = inf) -> None:
+        """Answer all batches that begin before `until`, with the requests submitted so far."""
+        while True:
+            while self._pending and self._pending[0][0] <= self.clock:
+                self._waiting.append(heappop(self._pending)[1])
+            if self._waiting:
+                if self.clock >= until:
+                    return
+                self._answer()
+            elif self._pending and self._pending[0][0] < until:
+                self.clock = self._pending[0][0]
+            else:
+                return
+
+    def _answer(self) -> None:
+        """Answer the next batch."""
+        size = min(self.scheduling.sequences, len(self._waiting))
+        self.was_full = self.was_full or len(self._waiting) > size
+        batch = [self._waiting.popleft() for _ in range(size)]
+        requests, begin = self.requests, self.clock
+        longest = max(requests.prompt[number] for number in batch)
+        reading = self.times.mixed(0, 0, size * longest, size * self.times.attention(0, longest))
+        step = self.times.decoding(size)
+        first = begin + reading
+        at_first = max(step.seconds + step.per_token * size * longest, step.least)
+        more = step.per_token * size
+        for number in batch:
+            steps = requests.output[number] - 1
+            requests.scheduled[number], requests.first[number] = begin, first
+            requests.end[number] = first + steps * at_first + more * steps * max(steps - 1, 0) / 2
+            if steps:
+                self.intervals.add(at_first + more * (steps - 1) / 2, steps)
+        self.clock = max(requests.end[number] for number in batch)
+        self.busy_seconds += self.clock - begin
+        self.prompt_seconds += reading
+        for number in batch:
+            self._follow(number, requests.end[number])

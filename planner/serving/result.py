@@ -129,7 +129,7 @@ class RequestBar:
 
 @record
 class MinuteMoment:
-    """State of one replica at a moment of the minute in detail."""
+    """State of a replica at the begin of a step: requests that wait, that are read and that are answered."""
 
     seconds: float
     replica: int

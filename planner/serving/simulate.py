@@ -6,9 +6,8 @@ from statistics import fmean, variance
 from typing import Final
 
 from planner.performance.inference.steps import AS_ESTIMATED, StepScale
-from planner.serving.cluster import SimulatedRun, make_replica, serve, step_times
+from planner.serving.cluster import SimulatedRun, make_replica, run_disaggregated, serve, step_times
 from planner.serving.deployment import Deployment
-from planner.serving.disaggregated import run_disaggregated
 from planner.serving.latencies import DurationCounts
 from planner.serving.replica import Replica
 from planner.serving.requests import NEVER, Requests, draw_requests
@@ -18,7 +17,6 @@ from planner.serving.result import (
     GoodputResult,
     LatencyTable,
     MinuteInDetail,
-    MinuteMoment,
     Percentile,
     RequestBar,
     ServingLimit,
@@ -406,7 +404,7 @@ def _minute(run: SimulatedRun) -> MinuteInDetail | None:
     for replica in run.replicas:
         for seconds, number in replica.preemptions:
             lost.setdefault(number, []).append(seconds)
-        moments += [MinuteMoment(*moment) for moment in replica.moments]
+        moments += replica.moments
     shown = [
         number
         for number in range(len(requests))

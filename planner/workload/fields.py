@@ -14,11 +14,11 @@ from pydantic.fields import FieldInfo
 from planner.base import Spec
 from planner.numbers import NumberKind, number_kind
 from planner.workload.choices import Task
+from planner.workload.formats import EXCLUSIVE_FIELDS
 from planner.workload.presentation import YES_OR_NO, ChoiceTitles, FieldContext, Group, Presentation
 from planner.workload.rules import FieldValue
 from planner.workload.software.registry import SERVERS, serving_support
 from planner.workload.software.software import EngineSettings
-from planner.workload.weight_files import EXCLUSIVE_FIELDS
 from planner.workload.workload import Inference, Training
 
 Kind = Literal["choice", "number", "share", "bytes", "list"]

@@ -18,7 +18,16 @@ from planner.models.architecture import Architecture
 from planner.validation import HintedError
 from planner.workload.alignment import Alignment
 from planner.workload.choices import DEFAULT_CONTEXT, SERVED_RANK, Compute, Method, Offload, Task
-from planner.workload.formats import BASE_FORMATS, formats_for, is_plain, plain_formats
+from planner.workload.formats import (
+    BASE_FORMATS,
+    DEFAULT_GGUF,
+    EXCLUSIVE_FIELDS,
+    default_profile,
+    formats_for,
+    incompatibility,
+    is_plain,
+    plain_formats,
+)
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.software.registry import (
     DEFAULT,
@@ -30,7 +39,6 @@ from planner.workload.software.registry import (
     training_support,
 )
 from planner.workload.software.software import EngineSettings
-from planner.workload.weight_files import DEFAULT_GGUF, EXCLUSIVE_FIELDS, default_profile, incompatibility
 
 if TYPE_CHECKING:
     from planner.workload.training import Training
@@ -778,7 +786,7 @@ COUNT_RULES: Final = RuleSet(
 )
 """Rules on the number of cards."""
 
-REPLICA_RULES: Final = RuleSet(
+GROUP_RULES: Final = RuleSet(
     WorkloadRule(
         _GROUP_FIELDS,
         lambda objective, group, *sizes: objective != "grpo" or _step_sequences(*sizes) % group == 0,
@@ -795,6 +803,11 @@ REPLICA_RULES: Final = RuleSet(
             {"alignment.group": 1},
         ),
     ),
+    task="training",
+)
+"""Rules on the groups of completions (GRPO) that a step trains."""
+
+REPLICA_RULES: Final = RuleSet(
     WorkloadRule(
         ("optimizer", "parallel.zero"),
         lambda optimizer, zero: not (zero and OPTIMIZERS[optimizer].whole_matrices),
@@ -962,6 +975,7 @@ _RULE_SETS: Final = (
     ALIGNED_USED_RULES,
     STAGE_RULES,
     COUNT_RULES,
+    GROUP_RULES,
     REPLICA_RULES,
     PARALLEL_RULES,
     PARALLEL_TRAINING_RULES,

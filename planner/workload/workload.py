@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from planner.base import Spec, unknown_name_error
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, SchemeFamily
 from planner.models.architecture import embeds_images
-from planner.workload.choices import ATTENTION_TITLES, Attention
+from planner.workload.choices import ATTENTION_TITLES, SERVED_RANK, Attention
 from planner.workload.diffusion import Diffusion, ImageSizeField, known_weight_format
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
 from planner.workload.presentation import (
@@ -19,7 +19,6 @@ from planner.workload.presentation import (
     is_not_diffusion,
 )
 from planner.workload.rules import INFERENCE_RULES
-from planner.workload.served_adapters import ServedAdapters, serves_adapters
 from planner.workload.software.registry import (
     SERVERS,
     FlatSettings,
@@ -29,9 +28,52 @@ from planner.workload.software.registry import (
 )
 from planner.workload.software.software import EngineSettings
 from planner.workload.speculation import Speculation, has_drafts
-from planner.workload.training import Training
+from planner.workload.training import Lora, Training
 
 __all__ = ["Inference", "Parallel", "Training", "Workload"]
+
+
+def serves_adapters(context: FieldContext) -> bool:
+    """Return whether the model generates text in an engine whose slots for adapters are estimated."""
+    return generates_text(context) and serving_support(context.workload.profile).adapters
+
+
+def _has_slots(context: FieldContext) -> bool:
+    return bool(context.workload.adapters.slots)
+
+
+class ServedAdapters(Spec):
+    """LoRA adapters of an engine: how many are on the card at once, their highest rank, and the adapted layers."""
+
+    slots: Annotated[
+        int,
+        Field(ge=0, le=10_000, title="LoRA slots", description="LoRA adapters that are on the card at once"),
+        Presentation(
+            "--lora-slots",
+            explanation="An engine reserves each slot for the highest rank at its start, also while it is empty.",
+            stops=(0, *doubling(1, 64)),
+            brief="{} LoRA slots",
+        ),
+    ] = 0
+    rank: Annotated[
+        int,
+        Field(ge=1, le=65_536, title="Highest rank", description="highest rank of the LoRA adapters that are served"),
+        Presentation("--lora-rank", stops=doubling(8, 256), shown_when=_has_slots),
+    ] = SERVED_RANK
+    targets: Annotated[
+        Literal["all-linear"] | tuple[str, ...],
+        Field(
+            title="Target modules",
+            description="layers with adapters: all-linear (all that the engine prepares), or q_proj,v_proj",
+        ),
+        Presentation("--lora-targets", metavar="NAMES", shown_when=_has_slots),
+    ] = "all-linear"
+
+    @field_validator("targets", mode="before")
+    @classmethod
+    def _split_names(cls, value: object) -> object:
+        return Lora.split_names(value)
+
 
 SettingsT = TypeVar("SettingsT", bound=EngineSettings)
 _LONGEST: Final = 1_048_576

@@ -7,14 +7,15 @@ from statistics import fmean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from served_traffic import RoundTimes, asked, deployed, plan_on, rules
+from served_traffic import CHAT, RoundTimes, asked, deployed, plan_on, rules
 
 from planner.performance.inference.steps import AS_ESTIMATED
-from planner.serving.cluster import finish, make_replica, serve, step_times
-from planner.serving.replica import Replica
-from planner.serving.requests import NEVER, Requests
-from planner.serving.static_batches import StaticReplica
-from planner.serving.traffic import CommonBeginning
+from planner.serving.cluster import LockstepGroup, finish, make_replica, run_disaggregated, serve, step_times
+from planner.serving.deployment import Disaggregation
+from planner.serving.replica import Replica, StaticReplica
+from planner.serving.requests import NEVER, Requests, draw_requests
+from planner.serving.simulate import run_once
+from planner.serving.traffic import CommonBeginning, FixedLength
 
 
 def replicas_for(requests, number, times=None, **changes):
@@ -131,3 +132,96 @@ def test_more_replicas_never_let_requests_wait_longer_in_total(number, wanted):
         assert serve(replicas_for(requests, replicas, sequences=len(wanted)), requests, "least-loaded", never)
         waits.append(sum(end - come for end, come in zip(requests.end, requests.arrival, strict=True)))
     assert waits[1] <= waits[0] + len(wanted) * 0.02
+
+
+def group_of(requests, times, number=2, **changes):
+    return [Replica(index, times, rules(**changes), None, requests) for index in range(number)]
+
+
+def test_a_step_lasts_as_long_as_that_of_the_slowest_rank():
+    requests = asked((0.0, 10, 6), (0.02, 100, 2))
+    ranks = group_of(requests, RoundTimes(prompt_token=0.001))
+    assert serve(ranks, requests, "round-robin", lambda: False, ranks=2)
+    # The prompt of 100 tokens on the second rank holds up the answer on the first for 0.1 s.
+    assert requests.end[0] == pytest.approx(0.01 + 5 * 0.01 - 0.01 + 0.1)
+    assert ranks[0].clock == ranks[1].clock
+
+
+def test_experts_take_the_tokens_of_all_ranks():
+    requests = asked((0.0, 1, 11), (0.0, 1, 11))
+    ranks = group_of(requests, RoundTimes(shared=0.001))
+    assert serve(ranks, requests, "round-robin", lambda: False, ranks=2)
+    assert requests.end[0] == pytest.approx(0.002 + 10 * (0.01 + 0.002))
+
+
+def test_a_group_stops_before_a_later_step_and_waits_for_arrivals():
+    requests = asked((1.0, 1, 3), (5.0, 1, 3))
+    ranks = group_of(requests, RoundTimes())
+    group = LockstepGroup(ranks)
+    for number in range(2):
+        ranks[number].submit(number, requests.arrival[number])
+    group.advance(0.5)
+    assert (group.clock, group.load) == (0.0, 2)
+    group.advance(1.005)
+    assert requests.first[0] == 1.0
+    assert group.clock == pytest.approx(1.01)
+    group.advance()
+    assert requests.end == pytest.approx([1.02, 5.02])
+    assert group.load == 0
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 60), st.integers(1, 40)), min_size=1, max_size=20))
+def test_no_request_is_lost_by_a_group(wanted):
+    requests = asked(*sorted(wanted))
+    ranks = group_of(requests, RoundTimes(prompt_token=1e-4, shared=1e-5), 2, schedules_ahead=True)
+    assert serve(ranks, requests, "round-robin", lambda: False, ranks=2)
+    assert NEVER not in requests.end
+
+
+SPLIT = Disaggregation(prefill_replicas=1, decode_replicas=2, link_bytes_per_s=1e9)
+INF = (float("inf"), float("inf"))
+
+
+def split_deployment(**changes):
+    return deployed(plan_on("l40s", 3), disaggregation=SPLIT.evolve(**changes))
+
+
+def test_answers_go_on_when_the_cache_has_arrived():
+    deployment = split_deployment()
+    run = run_once(deployment, CHAT.evolve(output=FixedLength(tokens=20)), 30, 0, AS_ESTIMATED)
+    requests = run.requests
+    sent = 500 * 131_072 / 1e9
+    assert deployment.transfer_seconds(500) == pytest.approx(sent)
+    assert len(run.replicas) == 3
+    for number in run.ended:
+        assert requests.end[number] - requests.first[number] > sent
+    assert sorted(run.ended) == list(range(30))
+
+
+def test_prompts_are_not_held_up_by_answers():
+    together = run_once(deployed(plan_on("l40s", 1)), CHAT.at_rate(6), 60, 0, AS_ESTIMATED)
+    apart = run_once(split_deployment(link_bytes_per_s=None), CHAT.at_rate(6), 60, 0, AS_ESTIMATED)
+    waits = [
+        sum(a - b for a, b in zip(run.requests.first, run.requests.arrival, strict=True)) for run in (together, apart)
+    ]
+    assert waits[1] < waits[0]
+
+
+def test_an_answer_of_one_token_needs_no_transfer():
+    run = run_once(split_deployment(), CHAT.evolve(output=FixedLength(tokens=1)), 5, 0, AS_ESTIMATED)
+    assert run.requests.end == run.requests.first
+
+
+def test_a_prompt_that_never_fits_goes_nowhere():
+    deployment = split_deployment()._replace(cache_blocks=10)
+    run = run_once(deployment, CHAT, 5, 0, AS_ESTIMATED)
+    assert run.ended == []
+
+
+def test_a_disaggregated_run_stops_when_it_is_asked_to():
+    deployment = split_deployment()
+    requests = draw_requests(CHAT, 5, 0)
+    times = step_times(deployment, requests, AS_ESTIMATED)
+    assert run_disaggregated(deployment, requests, times, INF, lambda: True) is None
+    asked = iter([False] * 2 + [True] * 50)
+    assert run_disaggregated(deployment, draw_requests(CHAT, 1, 0), times, INF, lambda: next(asked)) is None

@@ -4,6 +4,7 @@ import pytest
 from each_record import for_each
 
 from planner.errors import SpecError
+from planner.serving.requests import draw_requests
 from planner.serving.traffic import (
     CommonBeginning,
     ConcurrentClients,
@@ -16,6 +17,7 @@ from planner.serving.traffic import (
     TracedLength,
     Traffic,
     TrafficTrace,
+    load_traffic_presets,
     share_of_traffic,
 )
 
@@ -102,3 +104,21 @@ def test_requests_may_come_in_any_bursts():
     assert RandomArrivals(requests_per_second=1, burstiness=0.5).burstiness == 0.5
     with pytest.raises(SpecError, match="burstiness"):
         RandomArrivals(requests_per_second=1, burstiness=0)
+
+
+def test_each_kind_of_service_has_traffic_targets_and_sources():
+    presets = load_traffic_presets()
+    assert {preset.id for preset in presets} == {"chat", "rag", "code-completion", "agents", "summaries", "batch"}
+    for preset in presets:
+        drawn = draw_requests(preset.traffic, 50, 0)
+        assert min(drawn.prompt) > 0, preset.id
+        assert preset.targets.limits, preset.id
+        assert all(len(source) > 20 for source in preset.sources), preset.id
+
+
+def test_a_turn_of_an_agent_repeats_what_went_before():
+    agents = next(preset for preset in load_traffic_presets() if preset.id == "agents")
+    drawn = draw_requests(agents.traffic, 3_000, 0)
+    # Without the limit of 128,000 tokens the mean prompt of the source is 67,800 tokens.
+    assert 40_000 < sum(drawn.prompt) / len(drawn) < 68_000
+    assert max(drawn.prompt) <= 128_000

@@ -6,7 +6,7 @@ from planner.errors import SpecError
 from planner.workload.defaults import default_weight_format, with_defaults
 from planner.workload.fields import fields_of
 from planner.workload.presentation import FieldContext
-from planner.workload.workload import Inference, Parallel, Training, Workload
+from planner.workload.workload import Inference, Parallel, ServedAdapters, Training, Workload
 
 T5 = {"d_model": 64, "d_ff": 128, "d_kv": 16, "num_heads": 4, "num_layers": 2, "vocab_size": 100}
 
@@ -76,3 +76,14 @@ def test_attention_of_llama_cpp_is_with_or_without_its_own_kernel():
     }
     assert titles["llama.cpp"] == {"sdpa": "Flash attention", "eager": "Without flash attention"}
     assert titles["hf"].keys() == {"eager", "sdpa", "flash"}
+
+
+def test_layers_are_named_as_those_of_training():
+    assert ServedAdapters(targets="q_proj, v_proj").targets == ("q_proj", "v_proj")
+    assert ServedAdapters(targets=["all-linear"]).targets == "all-linear"
+
+
+def test_programs_without_estimated_slots_refuse_adapters():
+    with pytest.raises(SpecError, match="the slots of TensorRT-LLM for LoRA adapters are not estimated"):
+        Inference(profile="tensorrt-llm", adapters={"slots": 1})
+    assert Inference(profile="tensorrt-llm").adapters.slots == 0

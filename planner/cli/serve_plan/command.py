@@ -25,11 +25,10 @@ from planner.plan.serving.job_traffic import served_plan
 from planner.plan.serving.measured import MeasuredComparison, compare_with_run, traffic_of_run
 from planner.plan.serving.service_simulation import serving_curve, simulate_serving
 from planner.serving.deployment import ServingSetup
-from planner.serving.presets import load_traffic_presets
 from planner.serving.result import RatePoint, ServingCurve, ServingSimulation
 from planner.serving.simulate import DEFAULT_REQUESTS
 from planner.serving.targets import Targets
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import Traffic, load_traffic_presets
 from planner.serving_runs.read import read_serving_runs
 
 _DESCRIPTION: Final = """\

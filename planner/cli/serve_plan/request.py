@@ -15,7 +15,6 @@ from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.serving.answer import ServingWish
 from planner.serving.deployment import Disaggregation, ServingSetup
-from planner.serving.presets import TrafficPreset, load_traffic_presets
 from planner.serving.targets import Goodput, LatencyTarget, Targets, parse_latency_target
 from planner.serving.traffic import (
     Arrivals,
@@ -27,6 +26,8 @@ from planner.serving.traffic import (
     Sessions,
     SharedPrefixes,
     Traffic,
+    TrafficPreset,
+    load_traffic_presets,
 )
 from planner.serving.traffic_files import load_traffic
 

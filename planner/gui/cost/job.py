@@ -12,7 +12,7 @@ from planner.gui.workspace import Workspace
 from planner.plan.serving.job_traffic import job_targets, job_with_preset
 from planner.present import format as fmt
 from planner.present.serving.traffic import targets_summary
-from planner.serving.presets import load_traffic_presets
+from planner.serving.traffic import load_traffic_presets
 
 _KINDS: Final = (("run", "a run"), ("service", "a service"), ("daily-hours", "hours per day"))
 _UNITS: Final = (

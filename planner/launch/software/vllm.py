@@ -25,9 +25,8 @@ from planner.launch.text import command_line, job_words
 from planner.memory.parallel.tensor import draft_is_divided
 from planner.units import GIB, ceil_div
 from planner.workload.recipes.servers import DRAFT_METHOD, VLLM_OPTIONS, VLLM_SPECULATION, read_vllm_options
-from planner.workload.served_adapters import ServedAdapters
 from planner.workload.software.vllm import VllmSettings, reserved_rank
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, ServedAdapters
 
 _PATCH: Final = {"0.33": "0.33.0", "0.19": "0.19.0", "0.11": "0.11.0"}
 _PORT: Final = 8000

@@ -220,8 +220,8 @@ class DeepSpeedZero(ShardingStrategy):
             workload.gradient_accumulation > 1,
         )
         sent = {
-            buffers: communication_term(buffers, SOURCE, shared.persistent_buffers, assumed=workload.parallel.zero == 3)
-            for buffers in {*shares.buffers.values()}
+            phase: communication_term(buffers, SOURCE, shared.persistent_buffers, assumed=workload.parallel.zero == 3)
+            for phase, buffers in shares.buffers.items()
         }
         snapshots = [
             Snapshot(
@@ -230,7 +230,7 @@ class DeepSpeedZero(ShardingStrategy):
                     *shares.gradient_terms(made, setup.gradient_bytes),
                     *before,
                     *after,
-                    sent[shares.buffers[phase]],
+                    sent[phase],
                 ],
                 explanation,
                 shares.alive,

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from planner.memory.parallel.shares import with_more_bytes
 from planner.memory.parallel.tensor import parameters_by_place
-from planner.memory.phases import AnyTerm, PhaseSnapshots, Snapshot
+from planner.memory.phases import AnyTerm, PhaseSnapshots
 from planner.models.architecture import Architecture, LayerGroup, StoredTensors, Tensor
 from planner.units import ceil_div
 from planner.workload.parallel import Parallel
@@ -193,7 +193,9 @@ NO_EXTRA: Final = ExtraMicroBatches()
 
 def extra_micro_batches(timeline: PhaseSnapshots, in_flight: int, layer_groups: int) -> ExtraMicroBatches:
     """Return the micro-batches in flight beyond the one in `timeline`; `in_flight` counts `layer_groups`."""
-    activation_bytes = max(timeline.dynamic * (in_flight - layer_groups) // layer_groups, 0)
+    if in_flight <= layer_groups:
+        return NO_EXTRA
+    activation_bytes = timeline.dynamic * (in_flight - layer_groups) // layer_groups
     return ExtraMicroBatches(in_flight / layer_groups - 1, activation_bytes) if activation_bytes else NO_EXTRA
 
 
@@ -201,16 +203,16 @@ def with_extra_micro_batches(timeline: PhaseSnapshots, extra: ExtraMicroBatches)
     """Return `timeline` with the activations of `extra` micro-batches in each forward and backward pass."""
     batches = "micro-batch" if extra.micro_batches == 1 else "micro-batches"
     cause = f"activations of {extra.micro_batches:g} more {batches} in flight"
-    return timeline._replace(
-        snapshots=tuple([_with_activations(snapshot, extra.bytes, cause) for snapshot in timeline.snapshots])
-    )
-
-
-def _with_activations(snapshot: Snapshot, added_bytes: int, cause: str) -> Snapshot:
-    """Return `snapshot` with `added_bytes` more activations, explained by `cause`."""
-    if snapshot.activations is None:
-        return snapshot
-    terms: list[AnyTerm] = [*snapshot.terms]
-    place = [item.name for item in terms].index("activations")
-    terms[place] = with_more_bytes(terms[place], added_bytes, cause)
-    return snapshot.with_terms(terms)
+    grown: dict[int, AnyTerm] = {}  # by identity: many snapshots hold the same term
+    snapshots = []
+    for snapshot in timeline.snapshots:
+        if snapshot.activations is not None:
+            terms = list(snapshot.own)
+            place = [item.name for item in terms].index("activations")
+            alone = terms[place]
+            if id(alone) not in grown:
+                grown[id(alone)] = with_more_bytes(alone, extra.bytes, cause)
+            terms[place] = grown[id(alone)]
+            snapshot = snapshot.with_own_terms(terms)
+        snapshots.append(snapshot)
+    return timeline._replace(snapshots=tuple(snapshots))

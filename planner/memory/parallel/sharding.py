@@ -1,5 +1,6 @@
 """Data-parallel training: plain replicas, or sharded optimizer states, gradients or parameters."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
@@ -42,8 +43,12 @@ _UNSHARDED_TERM_FIELDS: Final = (
 _unsharded_term_fields: Final = attrgetter(*_UNSHARDED_TERM_FIELDS)
 
 
-class UnshardedTerms(NamedTuple):
-    """Unsharded terms that last from one step to the next, and all gradients; None for what a step does not have."""
+@dataclass(frozen=True, eq=False)
+class UnshardedTerms:
+    """Unsharded terms that last from one step to the next, and all gradients; None for what a step does not have.
+
+    Compared by identity, since they are made once for all batch sizes and are keys of caches.
+    """
 
     weights: AnyTerm
     adapters: AnyTerm | None

@@ -150,13 +150,15 @@ def _write_resized(item: AnyTerm, size: int, high: int, why: str) -> Term:
     more = size - written.bytes
     extra = TermPart(name=why, bytes=more, formula=f"{more:,}", source=written.source)
     parted = more > 0 and (written.parts or not written.bytes)  # otherwise the parts would not sum to the term
-    return replace(
-        written,
-        bytes=size,
+    return term(
+        written.name,
+        size,
+        f"{written.formula} {'+' if more > 0 else '−'} M",
+        (*written.symbols, library_symbol("M", abs(more), f"bytes: {why}")),
+        written.source,
+        certainty=written.certainty,
         low_bytes=max(min(written.low_bytes + more, size), 0),
         high_bytes=high,
-        formula=f"{written.formula} {'+' if more > 0 else '−'} M",
-        symbols=(*written.symbols, library_symbol("M", abs(more), f"bytes: {why}")),
         parts=(*written.parts, extra) if parted else (),
     )
 
@@ -216,7 +218,6 @@ def communication_term(
     )
 
 
-@lru_cache(maxsize=512)
 def _write_buffers(
     named_sizes: tuple[Buffer, ...],
     source: str,

@@ -1,7 +1,7 @@
 """Sizes of the activations saved for the backward pass, and the memory term for them."""
 
 from collections.abc import Iterable, Sequence
-from operator import add, attrgetter
+from operator import add
 from typing import Final, NamedTuple
 
 from planner.memory.result import Term, TermPart
@@ -120,7 +120,7 @@ class SavedActivations(NamedTuple):
     @property
     def total(self) -> int:
         """Return the bytes of activations alive when the forward pass ends."""
-        return self.kept.total
+        return sum(self.kept)
 
     @property
     def in_last_layer(self) -> int:
@@ -212,8 +212,7 @@ def _activation_parts(
     parts = []
     for symbol, kind, name in _KINDS:
         if count := getattr(saved.kept, kind):
-            each = attrgetter(kind) if kind in _PER_LAYER else None
-            layers = [(number, each(layer)) for number, layer in saved.layers] if each else []
+            layers = [(number, getattr(layer, kind)) for number, layer in saved.layers] if kind in _PER_LAYER else []
             title = f"{name} and outputs of its products" if selective and kind == "checkpoints" else name
             parts.append((symbol, _activation_part(title, count, _per_token_formula(count, tokens, layers))))
     extra = alive_bytes - saved.total

@@ -18,8 +18,7 @@ from planner.models.diffusion import (
 from planner.performance.links import links_of
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
-from planner.performance.traced import TracedStep, step_time
-from planner.performance.vision import OperationCounts, Precision
+from planner.performance.traced import OperationCounts, Precision, TracedStep, step_time
 from planner.workload.workload import Inference
 
 DEFAULT_STEPS: Final = 30

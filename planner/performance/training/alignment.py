@@ -10,9 +10,9 @@ from planner.memory.alignment.rollout import rollout_workload
 from planner.memory.software import serving_memory
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
+from planner.performance.certainty import scale_to_measured
 from planner.performance.inference.estimate import inference_time
 from planner.performance.links import links_of
-from planner.performance.measured import scale_to_measured
 from planner.performance.result import Bound, TimeResult, TimeTerm, TimeTermName
 from planner.performance.setting import TimeSetting
 from planner.performance.training.estimate import training_time

@@ -7,10 +7,9 @@ from typing import Final
 from planner.cost.terms import Service
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
-from planner.serving.presets import TrafficPreset
 from planner.serving.requests import draw_requests
 from planner.serving.targets import Latency, LatencyTarget, Targets
-from planner.serving.traffic import DailyArrivals, FixedLength, RandomArrivals, Traffic
+from planner.serving.traffic import DailyArrivals, FixedLength, RandomArrivals, Traffic, TrafficPreset
 from planner.workload.software.registry import SOFTWARE
 from planner.workload.software.vllm import VLLM
 from planner.workload.workload import Inference

@@ -5,15 +5,17 @@ from pathlib import Path
 import pytest
 
 from planner.paths import catalog_dir
-from planner.performance.kernels.attention import AttentionShape
-from planner.performance.kernels.card import kernel_card
+from planner.performance.kernels.attention import AttentionShape, LatentShape
+from planner.performance.kernels.card import KernelCard, kernel_card
 from planner.performance.kernels.curves import curves_of, find_curve
 from planner.performance.kernels.experts import ExpertShape
-from planner.performance.kernels.latent import LatentShape
 from planner.performance.kernels.times import (
     LAWS,
+    CollectiveCurve,
     attention_prompt_time,
     attention_token_time,
+    collective_seconds,
+    collective_shape,
     collective_time,
     experts_time,
     latent_prompt_time,
@@ -104,3 +106,28 @@ def test_a_graph_starts_a_quantised_product_as_fast_as_one_in_16_bits(catalog: C
     assert alone.seconds - fused.seconds == pytest.approx(13.9e-6 - 2.1e-6, rel=0.02)  # the launches of the two curves
     plain = matmul_time(gpu, "tensorrt-llm", "bf16", 64, 4_096, 4_096)
     assert matmul_time(gpu, "tensorrt-llm", "bf16", 64, 4_096, 4_096, fused=True) == plain
+
+
+CARD = KernelCard(1e12, 100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11, clock_hz=1e9)
+CURVE = CollectiveCurve(launch=10, hops=1.5, link=0.8, crowd=0.9, overlap=30, protocol=0)
+
+
+def test_an_all_reduce_sends_everything_twice_but_the_own_part() -> None:
+    assert collective_shape("all-reduce", 4, 1e9).sent_bytes == 1.5e9
+    assert collective_shape("all-gather", 4, 1e9).sent_bytes == 0.75e9
+
+
+def test_large_messages_are_bound_by_the_links() -> None:
+    shape = collective_shape("all-reduce", 4, 1e9)
+    assert collective_seconds(CURVE, shape, CARD) == pytest.approx(1.5e9 / (1e11 * 0.8 * 0.9), rel=1e-4)
+
+
+def test_small_messages_take_the_latency() -> None:
+    assert collective_seconds(CURVE, collective_shape("all-reduce", 8, 8), CARD) == pytest.approx(
+        10e-6 * 1.5**2, rel=1e-4
+    )
+
+
+def test_messages_in_between_grow_with_the_root_of_their_size() -> None:
+    between = CURVE._replace(protocol=100.0)
+    assert collective_seconds(between, collective_shape("all-gather", 2, 2e6), CARD) == pytest.approx(100e-6, rel=1e-4)

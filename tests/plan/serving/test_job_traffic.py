@@ -11,8 +11,7 @@ from planner.plan.serving.job_traffic import (
     served_plan,
     with_replicas,
 )
-from planner.serving.presets import load_traffic_presets
-from planner.serving.traffic import FixedLength
+from planner.serving.traffic import FixedLength, load_traffic_presets
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 

@@ -31,11 +31,10 @@ from planner.present.serving.card import ServingView, serving_view
 from planner.present.serving.options import program_title
 from planner.present.serving.simulation import Outcome
 from planner.present.serving.traffic import trace_sentence, traffic_sentence
-from planner.serving.presets import load_traffic_presets
 from planner.serving.result import RatePoint, ServingSimulation
 from planner.serving.simulate import DEFAULT_REQUESTS
 from planner.serving.targets import Targets
-from planner.serving.traffic import Traffic, TrafficTrace
+from planner.serving.traffic import Traffic, TrafficTrace, load_traffic_presets
 from planner.serving.traffic_files import load_traffic
 from planner.workload.workload import Inference
 

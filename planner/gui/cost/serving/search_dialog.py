@@ -37,9 +37,8 @@ from planner.present.serving.options import (
 )
 from planner.present.serving.simulation import load_sentence, target_rows
 from planner.present.serving.traffic import targets_phrase, traffic_sentence
-from planner.serving.presets import load_traffic_presets
 from planner.serving.targets import Targets
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import Traffic, load_traffic_presets
 
 _CHOICE_WIDTH: Final = 160
 _WIDTH: Final = 1120

@@ -81,8 +81,12 @@ _LOSS: Final = "the derivative of the loss, computed in place in fp32, is cast t
 _NOTE: Final = "Modeled on Megatron-LM 0.20 with Transformer Engine 2; eager attention is its unfused attention."
 _VOCABULARY: Final = 128
 """Default of Megatron-LM's `--make-vocab-size-divisible-by`, per card of a tensor-parallel group."""
-_WORKSPACE: Final = 32 * MIB
-_ENGINE: Final = "Transformer Engine get_cublas_workspace_size_bytes: 32 MiB on Hopper, 4 MiB on earlier architectures"
+_WORKSPACE: Final = TermPart(
+    name="workspace of Transformer Engine",
+    bytes=32 * MIB,
+    formula=f"{32 * MIB:,}",
+    source="Transformer Engine get_cublas_workspace_size_bytes: 32 MiB on Hopper, 4 MiB on earlier architectures",
+)
 
 
 class Megatron(TrainingMemory):
@@ -130,8 +134,7 @@ class Megatron(TrainingMemory):
 
     def library_buffers(self) -> tuple[TermPart, ...]:
         """Return Transformer Engine's cuBLAS workspace, which each card holds throughout."""
-        name = "workspace of Transformer Engine"
-        return (TermPart(name=name, bytes=_WORKSPACE, formula=f"{_WORKSPACE:,}", source=_ENGINE),)
+        return (_WORKSPACE,)
 
 
 TRAINING: Final = Megatron()

@@ -17,7 +17,7 @@ from planner.memory.training.saved import (
     highest_point,
     saved_by_stacks,
 )
-from planner.models.architecture import Architecture, Attention, Layer, Stack, Tensor
+from planner.models.architecture import Architecture, Attention, LayerGroup, Stack, Tensor
 
 
 def saved_by_network(
@@ -79,38 +79,36 @@ def _saved_by_stack(
     if checkpointed:
         first += total_tokens * first_checkpoint_bytes(stack, precision) // shards
         first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
-    batch = [
-        _saved_in_batch(
-            group.layer, stack.hidden, sequences, tokens, encoder_tokens, precision, attention, checkpointed
-        )
-        for group in stack.groups
-    ]
-    layers: list[tuple[int, SavedPerToken]] = []
-    for group, each in zip(stack.groups, batch, strict=True):
-        if checkpointed:
-            inputs = group.count * total_tokens * stack.hidden * precision.residual_bytes
-            kept += SavedBytes(checkpoints=inputs // shards)
-        else:
-            kept += each.saved * group.count
-            layers.append((group.count, each.per_token))
-    largest = max([each.total for each in batch])
-    recomputed = largest if checkpointed else 0
-    point = highest_point([each.point for each in batch], precision.parameter_bytes)
-    return SavedActivations(kept, largest, point, first, behind, tuple(layers), stack.layer_count, recomputed)
+    layers = _saved_by_layers(
+        stack.groups, stack.hidden, sequences, tokens, encoder_tokens, precision, attention, checkpointed
+    )
+    return SavedActivations(
+        kept + layers.kept,
+        layers.largest,
+        layers.point,
+        first,
+        behind,
+        layers.layers,
+        stack.layer_count,
+        layers.largest if checkpointed else 0,
+    )
 
 
-class _LayerInBatch(NamedTuple):
-    """Activations saved by a layer for each token and for a batch, their sum, and the peak of its backward pass."""
+class _SavedByLayers(NamedTuple):
+    """Activations kept by a stack's layers and saved by the largest, the peak of its backward pass, and all per token.
 
-    per_token: SavedPerToken
-    saved: SavedBytes
-    total: int
+    `layers` are empty with checkpointing.
+    """
+
+    kept: SavedBytes
+    largest: int
     point: BackwardPoint
+    layers: tuple[tuple[int, SavedPerToken], ...]
 
 
 @lru_cache(maxsize=512)
-def _saved_in_batch(
-    layer: Layer,
+def _saved_by_layers(
+    groups: tuple[LayerGroup, ...],
     hidden: int,
     sequences: int,
     tokens: int,
@@ -118,14 +116,25 @@ def _saved_in_batch(
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
-) -> _LayerInBatch:
-    """Return what a layer saves for a batch, cached since the stages of a pipeline have the same layers."""
-    masked = needs_explicit_mask(layer, tokens, attention)
-    per_token = saved_by_layer(layer, hidden, precision, attention, masked)
-    saved = per_token.for_batch(sequences, tokens, encoder_tokens)
-    points = backward_points(layer, hidden, tokens, precision, attention, checkpointed)
-    highest = highest_point([point.for_tokens(sequences * tokens) for point in points], precision.parameter_bytes)
-    return _LayerInBatch(per_token, saved, saved.total, highest)
+) -> _SavedByLayers:
+    """Return what `groups` of layers save for a batch, cached since the stages of a pipeline have the same layers."""
+    kept, largest = SavedBytes(), 0
+    layers: list[tuple[int, SavedPerToken]] = []
+    points: list[BackwardPoint] = []
+    for group in groups:
+        masked = needs_explicit_mask(group.layer, tokens, attention)
+        per_token = saved_by_layer(group.layer, hidden, precision, attention, masked)
+        saved = per_token.for_batch(sequences, tokens, encoder_tokens)
+        if checkpointed:
+            inputs = group.count * sequences * tokens * hidden * precision.residual_bytes
+            kept += SavedBytes(checkpoints=inputs // group.layer.stream_shards)
+        else:
+            kept += saved * group.count
+            layers.append((group.count, per_token))
+        largest = max(largest, saved.total)
+        points += backward_points(group.layer, hidden, tokens, precision, attention, checkpointed)
+    point = highest_point([point.for_tokens(sequences * tokens) for point in points], precision.parameter_bytes)
+    return _SavedByLayers(kept, largest, point, tuple(layers))
 
 
 def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
