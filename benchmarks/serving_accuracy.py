@@ -74,8 +74,10 @@ _RUN_LINK_BYTES_PER_S: Final = 16e9
 """
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
 _WEIGHTS: Final = {"fp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
-_SAME: Final = ("backend", "system", "isl", "osl", "batch_size", "silicon_ttft_ms", "silicon_tpot_ms")
-"""Columns that tell whether two rows are one measurement."""
+_SAME: Final = ("backend", "system", "isl", "osl", "batch_size")
+_SAME_ROUNDED: Final = ("silicon_ttft_ms", "silicon_tpot_ms")
+"""Columns that tell whether two rows are one measurement, the second ones rounded to 0.1 ms: some are listed with two
+digits, too."""
 _ENGINE_NAMES: Final = ("max_num_seqs", "max_num_batched_tokens")
 _ROUNDS: Final = 4
 _MANY: Final = 100_000
@@ -275,12 +277,16 @@ def _print_intervals(figure: Figure, compared: Sequence[Compared], which: str = 
 def _compared(path: Path, catalog: Catalog, excluded: Counter[str]) -> Iterator[Compared]:
     """Yield the rows that can be simulated, and count the reasons of the others."""
     with path.open(encoding="utf-8", newline="") as stream:
-        for row in {tuple(row[name] for name in _SAME): row for row in csv.DictReader(stream)}.values():
+        for row in {_measurement(row): row for row in csv.DictReader(stream)}.values():
             found = _simulated(row, catalog)
             if isinstance(found, str):
                 excluded[found] += 1
             else:
                 yield found
+
+
+def _measurement(row: Mapping[str, str]) -> tuple[str, ...]:
+    return *(row[name] for name in _SAME), *(f"{float(row[name]):.1f}" for name in _SAME_ROUNDED)
 
 
 def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
@@ -292,6 +298,8 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         return "attention in parallel over the data, beside experts over all cards"
     if row["precision"] not in _WEIGHTS:
         return f"weights in {row['precision']}"
+    if _drafts(row):
+        return "a draft, which the table does not state"
     clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
     tensor = tensor_degree(row)
     harness = harness_of(row, engine)
@@ -342,6 +350,16 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
     )
 
 
+def _drafts(row: Mapping[str, str]) -> bool:
+    """Return whether a row is of servers with drafts: on 4 cards with whole experts, SGLang 0.5.9 ran none without.
+
+    **Source**: SemiAnalysisAI/InferenceX, `qwen3.5-fp8-b200-sglang` (efd49e5, 6a5dad4: 8 cards, or 4 that divide the
+    experts) and `qwen3.5-fp8-b200-sglang-mtp` (35d4bb3: 4 cards with whole experts, `spec-decoding: mtp`).
+    """
+    sizes = row["tp_size"], row["moe_ep_size"]
+    return "Qwen3.5" in row["model_path"] and row["backend_version"] == "0.5.9" and sizes == ("4", "1")
+
+
 class Harness(NamedTuple):
     """What a benchmark's client and server set: lengths from a share of the nominal ones on, and rounds of requests.
 
@@ -373,11 +391,12 @@ def harness_of(row: Mapping[str, str], engine: str) -> Harness:
     clients on 30; vLLM's `--max-cudagraph-capture-size` 2048 but for MiniMax on Hopper, twice the prompt as
     `--max-num-batched-tokens` on B300; TensorRT-LLM's `--max_num_tokens` 16,384 with Llama, else clients + prompt + 64,
     rounded up to 64, since January 8,192 at least. SGLang has CUDA graphs of prompts since 0.5.10
-    (sgl-project/sglang#16331).
+    (sgl-project/sglang#16331), but not of networks that read images, even for text (#30620 allows them for Qwen3.5).
     """
     clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
     system, model, version = row["system"], row["model_path"], row["backend_version"]
-    eager = 0 if engine == "sglang" and not version.startswith(_WITH_PROMPT_GRAPHS) else None
+    graphs = version.startswith(_WITH_PROMPT_GRAPHS) and "Qwen3.5" not in model
+    eager = 0 if engine == "sglang" and not graphs else None
     if (prompt, answer) not in _INFERENCEX_LENGTHS:
         return Harness(graph_rows=eager)
     settings: dict[str, float] = {}
