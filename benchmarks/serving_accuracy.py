@@ -24,7 +24,7 @@ import json
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from math import exp, log
@@ -74,6 +74,12 @@ _RUN_LINK_BYTES_PER_S: Final = 16e9
 """
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
 _WEIGHTS: Final = {"fp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
+_BLOCKS: Final = {"fp8_block": "fp8-block128"}
+"""Formats of experts that are narrower than the precision of a row says."""
+_OWN_LISTING: Final = "_cfg"
+"""Part of the ids of InferenceX's runs without drafts."""
+_NO_CLIENTS: Final = "_c_tp"
+"""Part of the ids whose number of clients is left empty; the first token comes after 17 to 54 s there."""
 _SAME: Final = ("backend", "system", "isl", "osl", "batch_size")
 _SAME_ROUNDED: Final = ("silicon_ttft_ms", "silicon_tpot_ms")
 """Columns that tell whether two rows are one measurement, the second ones rounded to 0.1 ms: some are listed with two
@@ -277,8 +283,10 @@ def _print_intervals(figure: Figure, compared: Sequence[Compared], which: str = 
 def _compared(path: Path, catalog: Catalog, excluded: Counter[str]) -> Iterator[Compared]:
     """Yield the rows that can be simulated, and count the reasons of the others."""
     with path.open(encoding="utf-8", newline="") as stream:
-        for row in {_measurement(row): row for row in csv.DictReader(stream)}.values():
-            found = _simulated(row, catalog)
+        listed = list(csv.DictReader(stream))
+        plain = {_measurement(row) for row in listed if _OWN_LISTING in row["id"]}
+        for row in {_measurement(row): row for row in listed}.values():
+            found = _unstated(row, plain) or _simulated(row, catalog)
             if isinstance(found, str):
                 excluded[found] += 1
             else:
@@ -298,14 +306,12 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         return "attention in parallel over the data, beside experts over all cards"
     if row["precision"] not in _WEIGHTS:
         return f"weights in {row['precision']}"
-    if _drafts(row):
-        return "a draft, which the table does not state"
     clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
     tensor = tensor_degree(row)
     harness = harness_of(row, engine)
     try:
         model = catalog.models.model(row["model_path"])
-        stored, asked = model.stored_as, _WEIGHTS[row["precision"]]
+        stored, asked = model.stored_as, _BLOCKS.get(row["moe_quant_mode"], _WEIGHTS[row["precision"]])
         weights = None if kernel_width(stored) == kernel_width(asked) else asked
         workload = Inference(
             profile=engine,
@@ -350,14 +356,22 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
     )
 
 
-def _drafts(row: Mapping[str, str]) -> bool:
-    """Return whether a row is of servers with drafts: on 4 cards with whole experts, SGLang 0.5.9 ran none without.
+def _unstated(row: Mapping[str, str], plain: Collection[tuple[str, ...]]) -> str:
+    """Return what a row leaves unstated without which it cannot be compared, empty if there is nothing.
 
-    **Source**: SemiAnalysisAI/InferenceX, `qwen3.5-fp8-b200-sglang` (efd49e5, 6a5dad4: 8 cards, or 4 that divide the
-    experts) and `qwen3.5-fp8-b200-sglang-mtp` (35d4bb3: 4 cards with whole experts, `spec-decoding: mtp`).
+    `plain` are measurements of InferenceX's listing of servers without drafts. SGLang 0.5.9 ran with drafts, too: with
+    Qwen3.5 whole experts on 4 cards, with DeepSeek on the same cards as without.
+
+    **Source**: SemiAnalysisAI/InferenceX@12ba0ae nvidia-master.yaml, `qwen3.5-fp8-b200-sglang`, `dsr1-fp8-b200-sglang`
+    and both with `-mtp` (`spec-decoding: mtp`).
     """
-    sizes = row["tp_size"], row["moe_ep_size"]
-    return "Qwen3.5" in row["model_path"] and row["backend_version"] == "0.5.9" and sizes == ("4", "1")
+    if _NO_CLIENTS in row["id"]:
+        return "the number of clients: first tokens wait for whole answers of others"
+    if row["backend_version"] == "0.5.9" and row["precision"] == "fp8" and row["system"].startswith("b"):
+        sizes = row["tp_size"], row["moe_ep_size"]
+        drafted = sizes == ("4", "1") if "Qwen3.5" in row["model_path"] else _measurement(row) not in plain
+        return "whether a draft was used" if drafted else ""
+    return ""
 
 
 class Harness(NamedTuple):
