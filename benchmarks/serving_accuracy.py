@@ -30,7 +30,7 @@ from datetime import date
 from math import exp, log
 from pathlib import Path
 from random import Random
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 from typing import Final, NamedTuple
 
 from tables import add_table_option, write_table
@@ -86,6 +86,7 @@ _SAME_ROUNDED: Final = ("silicon_ttft_ms", "silicon_tpot_ms")
 digits, too."""
 _ENGINE_NAMES: Final = ("max_num_seqs", "max_num_batched_tokens")
 _ROUNDS: Final = 4
+_MANY_CLIENTS: Final = 32
 _MANY: Final = 100_000
 _REFERENCE_LOOP: Final = 10_000_000
 _HELD: Final = 0.8
@@ -94,13 +95,17 @@ _HELD: Final = 0.8
 class Compared(NamedTuple):
     """A measured benchmark at a fixed concurrency with its simulation, both in milliseconds.
 
-    `warmed` means that the server had answered others before, so that its first tokens can be compared.
+    `warmed` means that the server had answered others before, so that its first tokens can be compared; `rounds` are
+    the requests of each client.
     """
 
     id: str
     engine: str
     system: str
     model: str
+    weights: str
+    rounds: int
+    clients: int
     first: tuple[float, float]
     token: tuple[float, float]
     stated: tuple[float, float]
@@ -236,9 +241,27 @@ def print_rows(path: Path, catalog: Catalog, *, each: bool) -> list[tuple[str, s
     cold = [abs(exp(_ratio(row.first)) - 1) for row in compared if not row.warmed]
     print(f"  {len(cold):5} first tokens not compared, with the start of the server in them: ", end="")
     print(f"median error {median(cold):.1%}" if cold else "none")
+    _print_stalls([row for row in compared if not row.warmed])
     for reason, count in excluded.most_common():
         print(f"  {count:5} not compared: {reason}")
     return table
+
+
+def _print_stalls(cold: Iterable[Compared]) -> None:
+    """Print how long a single stall at the start, which the first request of each client sees, would have to be.
+
+    It explains the difference if it is as long for few clients as for many.
+    """
+    stalls: dict[tuple[str, str, str, bool], list[float]] = defaultdict(list)
+    for row in cold:
+        stalls[row.engine, row.model, row.weights, row.clients >= _MANY_CLIENTS].append(
+            row.rounds * (row.first[1] - row.first[0]) / 1e3
+        )
+    for (engine, model, weights, many), seconds in sorted(stalls.items()):
+        ends = quantiles(seconds, n=4) if len(seconds) > 1 else seconds * 3
+        clients = f"{_MANY_CLIENTS} clients and more" if many else f"less than {_MANY_CLIENTS} clients"
+        print(f"        {engine} {model} {weights}, {clients}: ", end="")
+        print(f"a stall of {ends[0]:.1f} to {ends[2]:.1f} s in half of {len(seconds)}")
 
 
 class Figure(NamedTuple):
@@ -346,6 +369,9 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         engine,
         row["system"],
         row["model_path"],
+        row["precision"],
+        harness.rounds,
+        clients,
         (1e3 * first, measured[0]),
         (1e3 * token, measured[1]),
         (
@@ -402,10 +428,11 @@ def harness_of(row: Mapping[str, str], engine: str) -> Harness:
     **Source**: SemiAnalysisAI/InferenceX@843c625 and its history: benchmark-tmpl.yml `RANDOM_RANGE_RATIO` 0.8;
     `run_benchmark_serving` with 10 prompts for each client, after d053ae2 with 2 to warm up; SGLang's
     `--chunked-prefill-size` and `--mem-fraction-static`, on B200 and B300 `--scheduler-recv-interval` 10, from 16
-    clients on 30; vLLM's `--max-cudagraph-capture-size` 2048 but for MiniMax on Hopper, twice the prompt as
-    `--max-num-batched-tokens` on B300; TensorRT-LLM's `--max_num_tokens` 16,384 with Llama, else clients + prompt + 64,
-    rounded up to 64, since January 8,192 at least. SGLang has CUDA graphs of prompts since 0.5.10
-    (sgl-project/sglang#16331), but not of networks that read images, even for text (#30620 allows them for Qwen3.5).
+    clients on 30, but for the later FP8 of Qwen3.5 on B300 (c0f62a2); vLLM's `--max-cudagraph-capture-size` 2048 but
+    for MiniMax on Hopper, twice the prompt as `--max-num-batched-tokens` on B300; TensorRT-LLM's `--max_num_tokens`
+    16,384 with Llama, else clients + prompt + 64, rounded up to 64, since January 8,192 at least. SGLang has CUDA
+    graphs of prompts since 0.5.10 (sgl-project/sglang#16331), but not of networks that read images, even for text
+    (#30620 allows them for Qwen3.5).
     """
     clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
     system, model, version = row["system"], row["model_path"], row["backend_version"]
@@ -416,11 +443,12 @@ def harness_of(row: Mapping[str, str], engine: str) -> Harness:
     settings: dict[str, float] = {}
     if engine == "sglang":
         quarter = "DeepSeek" in model and row["precision"] == "fp4"
-        hopper = "Qwen" in model and system == "h200_sxm"
-        settings["chunked_prefill_size"] = 16_384 if quarter or hopper else 32_768
-        settings["mem_fraction_static"] = 0.85 if quarter else 0.80 if hopper else 0.82
+        later = system == "b300_sxm" and row["precision"] == "fp8" and version.startswith(_WITH_PROMPT_GRAPHS)
+        smaller = "Qwen" in model and (later or system == "h200_sxm")
+        settings["chunked_prefill_size"] = 16_384 if quarter or smaller else 32_768
+        settings["mem_fraction_static"] = 0.85 if quarter else 0.80 if smaller else 0.82
         if system.startswith("b"):
-            settings["scheduler_recv_interval"] = 10 if clients < 16 else 30
+            settings["scheduler_recv_interval"] = 10 if clients < 16 or later else 30
     if engine == "vllm":
         settings["max_num_batched_tokens"] = 2 * prompt if system == "b300_sxm" else 8_192
         eager = None if "MiniMax" in model and system.startswith("h") else 2_048

@@ -33,15 +33,17 @@ def delta_net_seconds(shape: DeltaNetShape, bytes_per_s: float, attention_ops_pe
     multiprocessor takes a head through all chunks.
 
     **Formula**: C = ⌈tokens ÷ 64⌉ chunks. Separate: launches + C · step + C · sequences · heads · (bytes ÷ bandwidth +
-    operations ÷ rate), with 13 matrices of 64 × width, 3 squares of 64 (one in 32 bits) written and read, and the
-    width² of a state written and read in 16 bits; operations 2 · 64 · width · (5 · 64 + 3 · width). Fused: launch + C ·
-    step · ⌈sequences · heads ÷ 132⌉.
+    operations ÷ rate), of 13 matrices of 64 × width in 16 bits, a square of 64 in 32 bits and its inverse in 16, and a
+    state of width² in 16 bits, all three written and read; operations 2 · 64 · width · (5 · 64 + 3 · width). Fused:
+    launch + C · step · ⌈sequences · heads ÷ 132⌉.
 
     **Source**: fla-org/flash-linear-attention ops/gated_delta_rule/chunk.py, as in SGLang, vLLM and TensorRT-LLM; fused
     flashinfer-ai/flashinfer `chunk_gated_delta_rule`. Launches and steps: ai-dynamo/aiconfigurator@095f58a
-    `gdn_perf.parquet` of SGLang 0.5.14 and vLLM 0.24 on H100, H200, B200 and B300: the medians of the error are 10 to
-    22 %, and 4 to 24 %. flashinfer-ai/flashinfer#3001 and #3866 print 0.26 and 0.34 ms for 8,192 tokens of 8 heads
-    on H100 and B200, where 0.31 and 0.29 ms follow.
+    `gdn_perf.parquet`, prompts of 64 tokens and more. The medians of the error are 13 to 21 % of SGLang 0.5.14 on
+    H100, H200, B200 and B300, 49 % on L40S, whose cache holds what goes through memory elsewhere, and 6 to 28 % of
+    vLLM 0.24, whose kernel is fused.
+
+    **Assumes** that keys are as wide as values.
     """
     chunks = ceil(shape.tokens / _CHUNK)
     if fused:
@@ -49,7 +51,7 @@ def delta_net_seconds(shape: DeltaNetShape, bytes_per_s: float, attention_ops_pe
             shape.sequences * shape.heads / _MULTIPROCESSORS
         )
     width = shape.width
-    moved = _ELEMENT_BYTES * (13 * _CHUNK * width + 2 * 3 * _CHUNK * _CHUNK + 2 * width * width)
+    moved = _ELEMENT_BYTES * (13 * _CHUNK * width + 2 * (2 + 1) * _CHUNK * _CHUNK + 2 * width * width)
     operations = 2 * _CHUNK * width * (5 * _CHUNK + 3 * width)
     each = moved / (bytes_per_s * _MEMORY_SHARE) + operations / (attention_ops_per_s * _ATTENTION_SHARE)
     return _LAUNCH_SECONDS + chunks * (_STEP_SECONDS + shape.sequences * shape.heads * each)
