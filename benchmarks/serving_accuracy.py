@@ -356,6 +356,10 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         machine = deployment.run.machine
         engine_then = replace(machine.engine, graph_rows=harness.graph_rows)
         deployment = deployment._replace(run=deployment.run._replace(machine=machine._replace(engine=engine_then)))
+    experts = deployment.run.experts
+    if harness.experts is not None and experts is not None:
+        kernels = experts._replace(number_format=harness.experts)
+        deployment = deployment._replace(run=deployment.run._replace(experts=kernels))
     run = run_once(deployment, traffic, harness.rounds * clients, 0, AS_ESTIMATED)
     assert run is not None
     found, counted = run.requests, run.ended if harness.counts_first else [n for n in run.ended if n >= clients]
@@ -404,8 +408,8 @@ class Harness(NamedTuple):
     """What a benchmark's client and server set: lengths from a share of the nominal ones on, and rounds of requests.
 
     `counts_first` means that the first requests count, which all arrive at once, and `warmed` that others came before
-    them. `engine` are settings of the server, and `graph_rows` the tokens of prompts up to which it has CUDA graphs, if
-    that is not the default of the version that is estimated.
+    them. `engine` are settings of the server, `graph_rows` the tokens of prompts up to which it has CUDA graphs, and
+    `experts` the format of its kernels of experts, if they are not the defaults of the version that is estimated.
     """
 
     shortest: float = 1.0
@@ -414,8 +418,16 @@ class Harness(NamedTuple):
     warmed: bool = True
     engine: Mapping[str, float] = {}
     graph_rows: int | None = None
+    experts: str | None = None
 
 
+_MXFP4_KERNELS: Final = {"h200_sxm": "int4-weights", "b200_sxm": "mxfp4-fp8"}
+"""Kernels of gpt-oss' experts that InferenceX chooses in vLLM: Marlin, which multiplies 4-bit weights of either kind in
+16 bits, and FlashInfer's with inputs in 8 bits.
+
+**Source**: SemiAnalysisAI/InferenceX@626932a gptoss_fp4_h200.sh `VLLM_MXFP4_USE_MARLIN`, gptoss_fp4_b200.sh
+`VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8`.
+"""
 _INFERENCEX_LENGTHS: Final = ((1_024, 1_024), (1_024, 8_192), (8_192, 1_024))
 _COLD: Final = ("", "0.5.6", "1.1.0rc2.post2")
 """Versions of the servers before the benchmark warmed up (21 January 2026)."""
@@ -455,7 +467,8 @@ def harness_of(row: Mapping[str, str], engine: str) -> Harness:
     if engine == "tensorrt-llm":
         tokens = round_up(clients + prompt + 64, 64)
         settings["max_num_tokens"] = 16_384 if "Llama" in model else tokens if version in _COLD else max(8_192, tokens)
-    return Harness(0.8, 10, counts_first=True, warmed=version not in _COLD, engine=settings, graph_rows=eager)
+    experts = _MXFP4_KERNELS.get(system) if engine == "vllm" and "gpt-oss" in model else None
+    return Harness(0.8, 10, True, version not in _COLD, settings, eager, experts)
 
 
 def tensor_degree(row: Mapping[str, str]) -> int:

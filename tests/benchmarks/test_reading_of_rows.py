@@ -381,6 +381,8 @@ def test_prompts_run_in_graphs_up_to_what_a_benchmarks_server_sets():
     assert harness_of(row, "sglang").graph_rows is None
     assert harness_of(row | {"backend_version": "0.5.9"}, "sglang").graph_rows == 0
     assert harness_of(row | {"model_path": "Qwen/Qwen3.5-397B-A17B"}, "sglang").graph_rows == 0
+    assert harness_of(row, "vllm").experts is None
+    assert harness_of(row | {"model_path": "openai/gpt-oss-120b"}, "vllm").experts == "int4-weights"
     assert harness_of(row | {"osl": "100", "backend_version": "0.5.9"}, "sglang").graph_rows == 0
 
 
