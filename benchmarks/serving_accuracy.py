@@ -21,6 +21,7 @@ first token hold its start, and are counted apart. Rows that `throughput.csv` ha
 import argparse
 import csv
 import json
+import re
 import sys
 import time
 from collections import Counter, defaultdict
@@ -78,8 +79,8 @@ _BLOCKS: Final = {"fp8_block": "fp8-block128"}
 """Formats of experts that are narrower than the precision of a row says."""
 _OWN_LISTING: Final = "_cfg"
 """Part of the ids of InferenceX's runs without drafts."""
-_NO_CLIENTS: Final = "_c_tp"
-"""Part of the ids whose number of clients is left empty; the first token comes after 17 to 54 s there."""
+_CLIENTS: Final = re.compile(r"_c(\d*)_")
+"""Number of clients in an id; some leave it empty, where the first token comes after 17 to 54 s."""
 _SAME: Final = ("backend", "system", "isl", "osl", "batch_size")
 _SAME_ROUNDED: Final = ("silicon_ttft_ms", "silicon_tpot_ms")
 """Columns that tell whether two rows are one measurement, the second ones rounded to 0.1 ms: some are listed with two
@@ -395,8 +396,9 @@ def _unstated(row: Mapping[str, str], plain: Collection[tuple[str, ...]]) -> str
     **Source**: SemiAnalysisAI/InferenceX@12ba0ae nvidia-master.yaml, `qwen3.5-fp8-b200-sglang`, `dsr1-fp8-b200-sglang`
     and both with `-mtp` (`spec-decoding: mtp`).
     """
-    if _NO_CLIENTS in row["id"]:
-        return "the number of clients: first tokens wait for whole answers of others"
+    named = _CLIENTS.search(row["id"])
+    if named is not None and named[1] != row["batch_size"]:
+        return "the number of clients, of which the id says nothing, or something else"
     if row["backend_version"] == "0.5.9" and row["precision"] == "fp8" and row["system"].startswith("b"):
         sizes = row["tp_size"], row["moe_ep_size"]
         drafted = sizes == ("4", "1") if "Qwen3.5" in row["model_path"] else _measurement(row) not in plain

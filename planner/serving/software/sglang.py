@@ -15,7 +15,7 @@ _ANSWER_SHARE: Final = 0.098
 """Share of the longest remaining answers for which the cache of running requests is kept free: SGLang begins with 0.7
 of it, and comes down to 0.14 of that within 600 steps without a retraction."""
 _FIRST_TOKEN_FACTOR: Final = 1.8
-"""**Source**: benchmarks/serving_accuracy.py, "of sglang", "those of the other systems": 1.43 to 2.00."""
+"""**Source**: benchmarks/serving_accuracy.py, "of sglang", "those of the other systems": 1.38 to 2.00."""
 
 
 class _Sglang(Scheduler):
