@@ -21,16 +21,17 @@ first token hold its start, and are counted apart. Rows that `throughput.csv` ha
 import argparse
 import csv
 import json
+import re
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from math import exp, log
 from pathlib import Path
 from random import Random
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 from typing import Final, NamedTuple
 
 from tables import add_table_option, write_table
@@ -74,10 +75,19 @@ _RUN_LINK_BYTES_PER_S: Final = 16e9
 """
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
 _WEIGHTS: Final = {"fp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
-_SAME: Final = ("backend", "system", "isl", "osl", "batch_size", "silicon_ttft_ms", "silicon_tpot_ms")
-"""Columns that tell whether two rows are one measurement."""
+_BLOCKS: Final = {"fp8_block": "fp8-block128"}
+"""Formats of experts that are narrower than the precision of a row says."""
+_OWN_LISTING: Final = "_cfg"
+"""Part of the ids of InferenceX's runs without drafts."""
+_CLIENTS: Final = re.compile(r"_c(\d*)_")
+"""Number of clients in an id; some leave it empty, where the first token comes after 17 to 54 s."""
+_SAME: Final = ("backend", "system", "isl", "osl", "batch_size")
+_SAME_ROUNDED: Final = ("silicon_ttft_ms", "silicon_tpot_ms")
+"""Columns that tell whether two rows are one measurement, the second ones rounded to 0.1 ms: some are listed with two
+digits, too."""
 _ENGINE_NAMES: Final = ("max_num_seqs", "max_num_batched_tokens")
 _ROUNDS: Final = 4
+_MANY_CLIENTS: Final = 32
 _MANY: Final = 100_000
 _REFERENCE_LOOP: Final = 10_000_000
 _HELD: Final = 0.8
@@ -86,13 +96,17 @@ _HELD: Final = 0.8
 class Compared(NamedTuple):
     """A measured benchmark at a fixed concurrency with its simulation, both in milliseconds.
 
-    `warmed` means that the server had answered others before, so that its first tokens can be compared.
+    `warmed` means that the server had answered others before, so that its first tokens can be compared; `rounds` are
+    the requests of each client.
     """
 
     id: str
     engine: str
     system: str
     model: str
+    weights: str
+    rounds: int
+    clients: int
     first: tuple[float, float]
     token: tuple[float, float]
     stated: tuple[float, float]
@@ -228,9 +242,27 @@ def print_rows(path: Path, catalog: Catalog, *, each: bool) -> list[tuple[str, s
     cold = [abs(exp(_ratio(row.first)) - 1) for row in compared if not row.warmed]
     print(f"  {len(cold):5} first tokens not compared, with the start of the server in them: ", end="")
     print(f"median error {median(cold):.1%}" if cold else "none")
+    _print_stalls([row for row in compared if not row.warmed])
     for reason, count in excluded.most_common():
         print(f"  {count:5} not compared: {reason}")
     return table
+
+
+def _print_stalls(cold: Iterable[Compared]) -> None:
+    """Print how long a single stall at the start, which the first request of each client sees, would have to be.
+
+    It explains the difference if it is as long for few clients as for many.
+    """
+    stalls: dict[tuple[str, str, str, bool], list[float]] = defaultdict(list)
+    for row in cold:
+        stalls[row.engine, row.model, row.weights, row.clients >= _MANY_CLIENTS].append(
+            row.rounds * (row.first[1] - row.first[0]) / 1e3
+        )
+    for (engine, model, weights, many), seconds in sorted(stalls.items()):
+        ends = quantiles(seconds, n=4) if len(seconds) > 1 else seconds * 3
+        clients = f"{_MANY_CLIENTS} clients and more" if many else f"less than {_MANY_CLIENTS} clients"
+        print(f"        {engine} {model} {weights}, {clients}: ", end="")
+        print(f"a stall of {ends[0]:.1f} to {ends[2]:.1f} s in half of {len(seconds)}")
 
 
 class Figure(NamedTuple):
@@ -275,12 +307,18 @@ def _print_intervals(figure: Figure, compared: Sequence[Compared], which: str = 
 def _compared(path: Path, catalog: Catalog, excluded: Counter[str]) -> Iterator[Compared]:
     """Yield the rows that can be simulated, and count the reasons of the others."""
     with path.open(encoding="utf-8", newline="") as stream:
-        for row in {tuple(row[name] for name in _SAME): row for row in csv.DictReader(stream)}.values():
-            found = _simulated(row, catalog)
+        listed = list(csv.DictReader(stream))
+        plain = {_measurement(row) for row in listed if _OWN_LISTING in row["id"]}
+        for row in {_measurement(row): row for row in listed}.values():
+            found = _unstated(row, plain) or _simulated(row, catalog)
             if isinstance(found, str):
                 excluded[found] += 1
             else:
                 yield found
+
+
+def _measurement(row: Mapping[str, str]) -> tuple[str, ...]:
+    return *(row[name] for name in _SAME), *(f"{float(row[name]):.1f}" for name in _SAME_ROUNDED)
 
 
 def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
@@ -297,7 +335,7 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
     harness = harness_of(row, engine)
     try:
         model = catalog.models.model(row["model_path"])
-        stored, asked = model.stored_as, _WEIGHTS[row["precision"]]
+        stored, asked = model.stored_as, _BLOCKS.get(row["moe_quant_mode"], _WEIGHTS[row["precision"]])
         weights = None if kernel_width(stored) == kernel_width(asked) else asked
         workload = Inference(
             profile=engine,
@@ -319,6 +357,10 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         machine = deployment.run.machine
         engine_then = replace(machine.engine, graph_rows=harness.graph_rows)
         deployment = deployment._replace(run=deployment.run._replace(machine=machine._replace(engine=engine_then)))
+    experts = deployment.run.experts
+    if harness.experts is not None and experts is not None:
+        kernels = experts._replace(number_format=harness.experts)
+        deployment = deployment._replace(run=deployment.run._replace(experts=kernels))
     run = run_once(deployment, traffic, harness.rounds * clients, 0, AS_ESTIMATED)
     assert run is not None
     found, counted = run.requests, run.ended if harness.counts_first else [n for n in run.ended if n >= clients]
@@ -332,6 +374,9 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         engine,
         row["system"],
         row["model_path"],
+        row["precision"],
+        harness.rounds,
+        clients,
         (1e3 * first, measured[0]),
         (1e3 * token, measured[1]),
         (
@@ -342,12 +387,31 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
     )
 
 
+def _unstated(row: Mapping[str, str], plain: Collection[tuple[str, ...]]) -> str:
+    """Return what a row leaves unstated without which it cannot be compared, empty if there is nothing.
+
+    `plain` are measurements of InferenceX's listing of servers without drafts. SGLang 0.5.9 ran with drafts, too: with
+    Qwen3.5 whole experts on 4 cards, with DeepSeek on the same cards as without.
+
+    **Source**: SemiAnalysisAI/InferenceX@12ba0ae nvidia-master.yaml, `qwen3.5-fp8-b200-sglang`, `dsr1-fp8-b200-sglang`
+    and both with `-mtp` (`spec-decoding: mtp`).
+    """
+    named = _CLIENTS.search(row["id"])
+    if named is not None and named[1] != row["batch_size"]:
+        return "the number of clients, of which the id says nothing, or something else"
+    if row["backend_version"] == "0.5.9" and row["precision"] == "fp8" and row["system"].startswith("b"):
+        sizes = row["tp_size"], row["moe_ep_size"]
+        drafted = sizes == ("4", "1") if "Qwen3.5" in row["model_path"] else _measurement(row) not in plain
+        return "whether a draft was used" if drafted else ""
+    return ""
+
+
 class Harness(NamedTuple):
     """What a benchmark's client and server set: lengths from a share of the nominal ones on, and rounds of requests.
 
     `counts_first` means that the first requests count, which all arrive at once, and `warmed` that others came before
-    them. `engine` are settings of the server, and `graph_rows` the tokens of prompts up to which it has CUDA graphs, if
-    that is not the default of the version that is estimated.
+    them. `engine` are settings of the server, `graph_rows` the tokens of prompts up to which it has CUDA graphs, and
+    `experts` the format of its kernels of experts, if they are not the defaults of the version that is estimated.
     """
 
     shortest: float = 1.0
@@ -356,8 +420,16 @@ class Harness(NamedTuple):
     warmed: bool = True
     engine: Mapping[str, float] = {}
     graph_rows: int | None = None
+    experts: str | None = None
 
 
+_MXFP4_KERNELS: Final = {"h200_sxm": "int4-weights", "b200_sxm": "mxfp4-fp8"}
+"""Kernels of gpt-oss' experts that InferenceX chooses in vLLM: Marlin, which multiplies 4-bit weights of either kind in
+16 bits, and FlashInfer's with inputs in 8 bits.
+
+**Source**: SemiAnalysisAI/InferenceX@626932a gptoss_fp4_h200.sh `VLLM_MXFP4_USE_MARLIN`, gptoss_fp4_b200.sh
+`VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8`.
+"""
 _INFERENCEX_LENGTHS: Final = ((1_024, 1_024), (1_024, 8_192), (8_192, 1_024))
 _COLD: Final = ("", "0.5.6", "1.1.0rc2.post2")
 """Versions of the servers before the benchmark warmed up (21 January 2026)."""
@@ -370,31 +442,35 @@ def harness_of(row: Mapping[str, str], engine: str) -> Harness:
     **Source**: SemiAnalysisAI/InferenceX@843c625 and its history: benchmark-tmpl.yml `RANDOM_RANGE_RATIO` 0.8;
     `run_benchmark_serving` with 10 prompts for each client, after d053ae2 with 2 to warm up; SGLang's
     `--chunked-prefill-size` and `--mem-fraction-static`, on B200 and B300 `--scheduler-recv-interval` 10, from 16
-    clients on 30; vLLM's `--max-cudagraph-capture-size` 2048 but for MiniMax on Hopper, twice the prompt as
-    `--max-num-batched-tokens` on B300; TensorRT-LLM's `--max_num_tokens` 16,384 with Llama, else clients + prompt + 64,
-    rounded up to 64, since January 8,192 at least. SGLang has CUDA graphs of prompts since 0.5.10
-    (sgl-project/sglang#16331).
+    clients on 30, but for the later FP8 of Qwen3.5 on B300 (c0f62a2); vLLM's `--max-cudagraph-capture-size` 2048 but
+    for MiniMax on Hopper, twice the prompt as `--max-num-batched-tokens` on B300; TensorRT-LLM's `--max_num_tokens`
+    16,384 with Llama, else clients + prompt + 64, rounded up to 64, since January 8,192 at least. SGLang has CUDA
+    graphs of prompts since 0.5.10 (sgl-project/sglang#16331), but not of networks that read images, even for text
+    (#30620 allows them for Qwen3.5).
     """
     clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
     system, model, version = row["system"], row["model_path"], row["backend_version"]
-    eager = 0 if engine == "sglang" and not version.startswith(_WITH_PROMPT_GRAPHS) else None
+    graphs = version.startswith(_WITH_PROMPT_GRAPHS) and "Qwen3.5" not in model
+    eager = 0 if engine == "sglang" and not graphs else None
     if (prompt, answer) not in _INFERENCEX_LENGTHS:
         return Harness(graph_rows=eager)
     settings: dict[str, float] = {}
     if engine == "sglang":
         quarter = "DeepSeek" in model and row["precision"] == "fp4"
-        hopper = "Qwen" in model and system == "h200_sxm"
-        settings["chunked_prefill_size"] = 16_384 if quarter or hopper else 32_768
-        settings["mem_fraction_static"] = 0.85 if quarter else 0.80 if hopper else 0.82
+        later = system == "b300_sxm" and row["precision"] == "fp8" and version.startswith(_WITH_PROMPT_GRAPHS)
+        smaller = "Qwen" in model and (later or system == "h200_sxm")
+        settings["chunked_prefill_size"] = 16_384 if quarter or smaller else 32_768
+        settings["mem_fraction_static"] = 0.85 if quarter else 0.80 if smaller else 0.82
         if system.startswith("b"):
-            settings["scheduler_recv_interval"] = 10 if clients < 16 else 30
+            settings["scheduler_recv_interval"] = 10 if clients < 16 or later else 30
     if engine == "vllm":
         settings["max_num_batched_tokens"] = 2 * prompt if system == "b300_sxm" else 8_192
         eager = None if "MiniMax" in model and system.startswith("h") else 2_048
     if engine == "tensorrt-llm":
         tokens = round_up(clients + prompt + 64, 64)
         settings["max_num_tokens"] = 16_384 if "Llama" in model else tokens if version in _COLD else max(8_192, tokens)
-    return Harness(0.8, 10, counts_first=True, warmed=version not in _COLD, engine=settings, graph_rows=eager)
+    experts = _MXFP4_KERNELS.get(system) if engine == "vllm" and "gpt-oss" in model else None
+    return Harness(0.8, 10, True, version not in _COLD, settings, eager, experts)
 
 
 def tensor_degree(row: Mapping[str, str]) -> int:

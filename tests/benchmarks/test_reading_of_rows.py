@@ -332,6 +332,10 @@ def test_benchmarks_of_inferencex_have_its_lengths_and_its_servers_settings():
     assert harness_of(row | {"batch_size": "8"}, "sglang").engine == {**chunk, "scheduler_recv_interval": 10}
     assert harness_of(row | {"system": "h200_sxm"}, "sglang").engine == chunk
     assert harness_of(row | {"precision": "fp4"}, "sglang").engine["chunked_prefill_size"] == 16_384
+    later = row | {"system": "b300_sxm", "backend_version": "0.5.10.post1", "model_path": "Qwen/Qwen3.5-397B-A17B"}
+    small = {"chunked_prefill_size": 16_384, "mem_fraction_static": 0.80}
+    assert harness_of(later, "sglang").engine == {**small, "scheduler_recv_interval": 10}
+    assert harness_of(later | {"precision": "fp4"}, "sglang").engine == {**chunk, "scheduler_recv_interval": 30}
     assert harness_of(row, "tensorrt-llm").engine == {"max_num_tokens": 8_320}
     assert harness_of(row | {"osl": "100"}, "sglang").shortest == 1.0
 
@@ -349,6 +353,24 @@ def test_the_first_benchmarks_of_inferencex_began_with_a_cold_server_and_small_s
     )
 
 
+def test_benchmarks_with_a_draft_or_without_a_number_of_clients_are_not_compared():
+    from serving_accuracy import _measurement, _unstated
+
+    row = {"id": "dsr1_c4_cfg87", "backend": "sglang", "backend_version": "0.5.9", "system": "b200_sxm"}
+    row |= {"precision": "fp8", "model_path": "deepseek-ai/DeepSeek-R1", "tp_size": "8", "moe_ep_size": "1"}
+    row |= {"isl": "1024", "osl": "1024", "batch_size": "4", "silicon_ttft_ms": "183.18", "silicon_tpot_ms": "8.76"}
+    plain = {_measurement(row)}
+    assert _measurement(row | {"silicon_tpot_ms": "8.7601"}) in plain
+    drafted = row | {"silicon_ttft_ms": "206.72", "silicon_tpot_ms": "6.7032"}
+    assert [_unstated(each, plain) for each in (row, drafted)] == ["", "whether a draft was used"]
+    qwen = drafted | {"model_path": "Qwen/Qwen3.5-397B-A17B"}
+    assert _unstated(qwen, plain) == ""
+    assert _unstated(qwen | {"tp_size": "4"}, plain) == "whether a draft was used"
+    assert _unstated(qwen | {"tp_size": "4", "precision": "fp4"}, plain) == ""
+    for name in ("qwen3_32b_gb200_trtllm_agg_4000x1000_c_tp1_epnone_1", "gpt_oss_120b_agg_4000x1000_c192_tp4_epnone_1"):
+        assert "clients" in _unstated(row | {"id": name}, plain)
+
+
 def test_prompts_run_in_graphs_up_to_what_a_benchmarks_server_sets():
     from serving_accuracy import harness_of
 
@@ -359,6 +381,9 @@ def test_prompts_run_in_graphs_up_to_what_a_benchmarks_server_sets():
     assert harness_of(row | {"system": "b300_sxm"}, "vllm").engine == {"max_num_batched_tokens": 2_048}
     assert harness_of(row, "sglang").graph_rows is None
     assert harness_of(row | {"backend_version": "0.5.9"}, "sglang").graph_rows == 0
+    assert harness_of(row | {"model_path": "Qwen/Qwen3.5-397B-A17B"}, "sglang").graph_rows == 0
+    assert harness_of(row, "vllm").experts is None
+    assert harness_of(row | {"model_path": "openai/gpt-oss-120b"}, "vllm").experts == "int4-weights"
     assert harness_of(row | {"osl": "100", "backend_version": "0.5.9"}, "sglang").graph_rows == 0
 
 

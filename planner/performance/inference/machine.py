@@ -33,6 +33,8 @@ rate, but compute as many exponentials: 107.8 of 148 TFLOP/s, against 65.9 of Fl
 2,048 tokens; Dao-AILab/flash-attention#1310, November 2024)."""
 _POINTWISE_SHARES: Final[dict[MemoryClass, float]] = {"GDDR": 0.88, "HBM": 0.80, "unified": 0.75}
 """Shares of the bandwidth that element-wise kernels reach: those of reading weights of 16 bits."""
+_FUSED_DELTA_NETS: Final[tuple[Family, ...]] = ("Hopper SXM", "Hopper PCIe", "Blackwell data center")
+"""Families for which FlashInfer has a kernel of delta nets over prompts (flashinfer-ai/flashinfer#3001)."""
 _SCORE_BYTES: Final[dict[MemoryClass, float]] = {"GDDR": 28.0, "HBM": 28.0, "unified": 75.0}
 """Bytes moved per attention score if attention is not fused: a product writes 2, a cast to fp32 reads 2 and writes 4,
 the softmax reads score and mask and writes 4 each, a cast to 16 bits reads 4 and writes 2, and a product reads 2.
@@ -50,7 +52,8 @@ class CardSpeed(NamedTuple):
     attention. `expert_layer_seconds` are added to `layer_seconds` in layers with routed experts.
     `cache_bytes` is the size of the L2 cache, and `scalar_bytes_per_s` the most that element-wise kernels move.
     `kernel_gaps_seconds` are the gaps between the kernels of a layer if they are launched one by one.
-    `hides_launches` means that launches count only if they take longer than the card's work.
+    `hides_launches` means that launches count only if they take longer than the card's work, and `fuses_delta_nets`
+    that one kernel takes a delta net through a prompt.
     """
 
     engine: Engine
@@ -72,6 +75,7 @@ class CardSpeed(NamedTuple):
     kernel_gaps_seconds: float
     sequence_seconds: float
     hides_launches: bool
+    fuses_delta_nets: bool
 
 
 @lru_cache(maxsize=512)
@@ -109,6 +113,7 @@ def card_speed(
         expert_layer_seconds=engine.expert_seconds(gpu, weights),
         sequence_seconds=engine.sequence_seconds * (_GRACE_SLOWDOWN if "Grace" in (gpu.interconnect or "") else 1.0),
         hides_launches=hides_launches,
+        fuses_delta_nets=engine.fuses_delta_nets and family_of(gpu) in _FUSED_DELTA_NETS,
     )
 
 

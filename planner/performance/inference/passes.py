@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.performance.inference.machine import CardSpeed
 from planner.performance.inference.work import PassWork
+from planner.performance.kernels.delta_net import DeltaNetShape, delta_net_seconds
 from planner.performance.links import Links
 
 _UNPACKED_FROM: Final = 32
@@ -175,7 +176,7 @@ def pass_time(
     `kernels` is the time of all kernels with their launches where they were measured; it replaces the classes.
     `experts_seconds` is that of the routed experts where only these were measured.
 
-    **Formula**: √(t_read² + t_products²) + t_experts + t_attention + t_pointwise + t_unpack + L · o + 2 · L ·
+    **Formula**: √(t_read² + t_products²) + t_experts + t_delta + t_attention + t_pointwise + t_unpack + L · o + 2 · L ·
     t_all-reduce, each t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying
     overlap as in the square root: the products of aiconfigurator's tables with 64 to 1,024 rows on A100 and H100 are
     within 15 % of it. Those of routed experts do not overlap, t_experts = t_read + t_products: with 128 to 512 rows for
@@ -203,11 +204,12 @@ def pass_time(
     if experts_seconds is not None:
         read, experts = read_densely, experts_seconds
     prompt = batch.scores > 0
+    deltas = _delta_nets_seconds(work, machine, batch, cards) if prompt else 0.0
     moved = batch.cached_bytes * engine.cache_moves(work)
     elementwise = min(machine.bytes_per_s * machine.pointwise, machine.scalar_bytes_per_s)
     device = PassTime(
         weights_read=read,
-        compute=hypot(read_densely, products) - read_densely + experts,
+        compute=hypot(read_densely, products) - read_densely + experts + deltas,
         attention=_attention_seconds(machine, batch, cards) if prompt else 0.0,
         cache_read=moved / (machine.bytes_per_s * engine.cache_cards(work, cards) * machine.cache.fraction),
         elementwise=elementwise_seconds(work, machine, batch.rows, cards),
@@ -246,6 +248,16 @@ def _attention_seconds(machine: CardSpeed, batch: PassBatch, cards: int) -> floa
     if machine.unfused:
         return batch.scores * machine.score_bytes / (cards * min(machine.bytes_per_s, machine.scalar_bytes_per_s))
     return batch.attention_flops / (machine.attention_ops_per_s * cards)
+
+
+def _delta_nets_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int) -> float:
+    """Return the seconds in which the delta nets go through a prompt, their heads split over `cards` cards."""
+    bandwidth, rate, fused = machine.bytes_per_s, machine.attention_ops_per_s, machine.fuses_delta_nets
+    seconds, tokens = 0.0, min(batch.tokens, batch.rows)
+    for nets in work.delta_nets:
+        shape = DeltaNetShape(batch.rows / tokens, tokens, max(1.0, nets.heads / cards), nets.width)
+        seconds += nets.layers * delta_net_seconds(shape, bandwidth, rate, fused=fused)
+    return seconds
 
 
 def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, batch: PassBatch, weights: float) -> float:

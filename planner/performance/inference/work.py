@@ -7,7 +7,18 @@ from typing import Final, NamedTuple
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.memory.weights import KEPT_BYTES, MATRIX_ROLES, weight_bytes
 from planner.models.architecture import Architecture
-from planner.models.layers import Attention, LatentAttention, Layer, LayerGroup, Mixer, Mlp, Moe, Stack, Tensor
+from planner.models.layers import (
+    Attention,
+    LatentAttention,
+    Layer,
+    LayerGroup,
+    Mixer,
+    Mlp,
+    Moe,
+    Stack,
+    StateMixer,
+    Tensor,
+)
 
 _PRODUCTS: Final = ("linear", "router", "conv")
 _STREAM_PASSES: Final = 10
@@ -46,13 +57,22 @@ class AttentionPairs(NamedTuple):
         return self.window * (tokens - self.window / 2)
 
 
+class DeltaNets(NamedTuple):
+    """The gated delta nets of a number of equal layers: heads of a layer, and the width of a head's keys and values."""
+
+    layers: int
+    heads: int
+    width: int
+
+
 class PassWork(NamedTuple):
     """Operations and bytes of a pass over one stack, per token and in total.
 
     `parameters` are those of the products that a token passes through, the head left out; `fixed_bytes` are read in
     every pass, including the head's; `pointwise_bytes` are read and written per token outside of products;
     `dequantised_bytes` are those of the quantised weights, unpacked to 16 bits. `queries_per_key` are the heads that
-    share keys and values, and `key_heads` the most cards that can share a cache.
+    share keys and values, and `key_heads` the most cards that can share a cache. `delta_nets` are layers whose state
+    goes through a prompt chunk by chunk.
     """
 
     layers: int
@@ -67,6 +87,12 @@ class PassWork(NamedTuple):
     dequantised_bytes: float
     queries_per_key: float
     key_heads: int
+    delta_nets: tuple[DeltaNets, ...] = ()
+
+    @property
+    def delta_net_layers(self) -> int:
+        """Return the number of layers with a gated delta net."""
+        return sum([nets.layers for nets in self.delta_nets])
 
     @property
     def active_expert_parameters(self) -> float:
@@ -124,6 +150,7 @@ def work_of(
         dequantised_bytes=_unpacked_bytes(weights, architecture, tensors),
         key_heads=min((_max_cache_shards(group.layer.mixer) for group in stack.groups), default=1),
         queries_per_key=max((_queries_per_key(group.layer.mixer) for group in stack.groups), default=1.0),
+        delta_nets=tuple(_delta_nets(stack)),
     )
 
 
@@ -224,6 +251,15 @@ def _queries_per_key(mixer: Mixer | None) -> float:
     return mixer.heads / mixer.kv_heads if isinstance(mixer, Attention) else 1.0
 
 
+def _delta_nets(stack: Stack) -> Iterator[DeltaNets]:
+    """Yield the gated delta nets, whose keys are as wide as their values in all published networks."""
+    for group in stack.groups:
+        mixer = group.layer.mixer
+        if isinstance(mixer, StateMixer) and mixer.name == "gated-delta-net":
+            width = mixer.recurrent_state_elements // mixer.inner_dim
+            yield DeltaNets(group.count, mixer.inner_dim // width, width)
+
+
 def _pointwise_bytes(layer: Layer, hidden: int) -> float:
     """Return the bytes per token that a layer's operations other than matrix products move."""
     return _ELEMENT_BYTES * (
@@ -232,7 +268,14 @@ def _pointwise_bytes(layer: Layer, hidden: int) -> float:
 
 
 def _mixer_elements(mixer: Mixer | None) -> int:
-    """Return the elements per token that rotary embedding and the writing of the KV cache read and write."""
+    """Return the elements per token that rotary embedding and the writing of the KV cache read and write.
+
+    Of a gated delta net they are those of the convolution over queries, keys and values, the norms of queries and keys,
+    and the gated norm of its results, which reads two numbers and writes one.
+    """
+    if isinstance(mixer, StateMixer) and mixer.name == "gated-delta-net":
+        channels = mixer.conv_state_elements // max(1, mixer.conv_kernel)
+        return 2 * channels + 2 * (channels - mixer.inner_dim) + 3 * mixer.inner_dim
     return 2 * (mixer.q_dim + 2 * mixer.kv_dim) if isinstance(mixer, Attention) else 0
 
 

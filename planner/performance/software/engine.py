@@ -81,7 +81,9 @@ class Engine:
     card on which `layer_seconds` of a CUDA graph was measured: the card itself starts its kernels, and takes longer
     with a lower clock. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
     A pass over prompts with more than `graph_rows` tokens is no CUDA graph: Python launches a layer in
-    `eager_layer_seconds`, one with routed experts in `eager_expert_layer_seconds` more, beside the card's work.
+    `eager_layer_seconds`, one with routed experts in `eager_expert_layer_seconds` more, one with a delta net in
+    `eager_delta_layer_seconds`, beside the card's work. `fuses_delta_nets` means that one kernel takes a delta net
+    through a prompt where the card has it.
     `kernels` is the name of its tables of measured kernels, if their sum is the time of a pass, and `kernel_formats`
     are the tables' formats of products of which that is so, `kernel_memory` the kinds of memory on which it is.
     `measured_decoding` and `measured_prompts` are the families of cards on which it was measured, by `sources` sources.
@@ -117,6 +119,8 @@ class Engine:
     layer_clock_hz: float | None = None
     eager_layer_seconds: float = 0.0
     eager_expert_layer_seconds: float = 0.0
+    eager_delta_layer_seconds: float = 0.0
+    fuses_delta_nets: bool = False
     graph_rows: float = inf
     kernels: str | None = None
     kernel_formats: tuple[str, ...] = ("bf16", "fp8", "nvfp4")
@@ -149,7 +153,8 @@ class Engine:
         """Return the seconds in which Python launches a pass over `rows` tokens of prompts; 0 in a CUDA graph."""
         if rows <= self.graph_rows:
             return 0.0
-        return work.layers * self.eager_layer_seconds + work.expert_layers * self.eager_expert_layer_seconds
+        plain = work.layers * self.eager_layer_seconds + work.expert_layers * self.eager_expert_layer_seconds
+        return plain + work.delta_net_layers * self.eager_delta_layer_seconds
 
     def passes_in_stages(self, _work: PassWork, costs: Sequence[float], stages: int) -> float:
         """Return the time of a prompt whose chunks take `costs` on one card, one after the other, in `stages`.

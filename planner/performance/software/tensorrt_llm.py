@@ -5,7 +5,7 @@ from typing import Final
 from planner.performance.inference.work import PassWork
 from planner.performance.reach import MeasuredShare
 from planner.performance.software.engine import Engine
-from planner.performance.software.sglang import EAGER_EXPERTS_SECONDS
+from planner.performance.software.sglang import EAGER_DELTA_SECONDS, EAGER_EXPERTS_SECONDS
 from planner.performance.software.vllm import EAGER_LAYER_SECONDS
 
 
@@ -39,6 +39,7 @@ ENGINE: Final = _TensorRtLlm(
     schedules_ahead=True,
     eager_layer_seconds=EAGER_LAYER_SECONDS,
     eager_expert_layer_seconds=EAGER_EXPERTS_SECONDS,
+    eager_delta_layer_seconds=EAGER_DELTA_SECONDS,
     graph_rows=0,
     chunk=8_192,
     compute_share=1.0,

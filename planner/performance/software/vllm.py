@@ -65,6 +65,7 @@ ENGINE: Final = _Vllm(
     eager_layer_seconds=EAGER_LAYER_SECONDS,
     eager_expert_layer_seconds=EAGER_EXPERTS_SECONDS,
     graph_rows=_GRAPH_ROWS,
+    fuses_delta_nets=True,
     chunk=8_192,
     multiplies_stored=True,
     batches_continuously=True,

@@ -14,8 +14,8 @@ _MOST_REQUESTS: Final = 2_048
 _ANSWER_SHARE: Final = 0.098
 """Share of the longest remaining answers for which the cache of running requests is kept free: SGLang begins with 0.7
 of it, and comes down to 0.14 of that within 600 steps without a retraction."""
-_FIRST_TOKEN_FACTOR: Final = 2.2
-"""**Source**: benchmarks/serving_accuracy.py, "of sglang", "those of the other systems": 1.89 to 2.47."""
+_FIRST_TOKEN_FACTOR: Final = 1.8
+"""**Source**: benchmarks/serving_accuracy.py, "of sglang", "those of the other systems": 1.38 to 2.00."""
 
 
 class _Sglang(Scheduler):

@@ -5,7 +5,7 @@ from small_models import bundled, other
 
 from planner.dtypes import AS_STORED
 from planner.models.layers import StoredTensors
-from planner.performance.inference.work import AttentionPairs, ExpertGroup, work_of
+from planner.performance.inference.work import AttentionPairs, DeltaNets, ExpertGroup, work_of
 
 
 def model(name):
@@ -98,6 +98,18 @@ def test_layers_with_a_state_attend_to_nothing():
     assert work.pairs == ()
     assert work.pointwise_bytes == 2 * 2 * 10 * 32
     assert work.queries_per_key == 1
+
+
+def test_delta_nets_are_read_with_their_heads_and_what_surrounds_them():
+    work = work_of(model("Qwen/Qwen3-Next-80B-A3B-Instruct"), "bf16")
+    assert work.delta_nets == (DeltaNets(layers=36, heads=32, width=128),)
+    assert work.delta_net_layers == 36
+    keys, values = 16 * 128, 32 * 128
+    delta = 2 * (2 * keys + values) + 2 * 2 * keys + 3 * values
+    attention = 2 * (16 * 256 + 2 * 2 * 256)
+    experts = 3 * (10 * 512 + 512) + 4 * 10 * 2_048
+    assert work.pointwise_bytes == 2 * (48 * (10 * 2_048 + experts) + 36 * delta + 12 * attention)
+    assert work_of(model(LLAMA_8B), "bf16").delta_nets == ()
 
 
 def test_no_expert_is_left_where_all_are_visited():

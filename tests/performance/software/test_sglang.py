@@ -19,5 +19,8 @@ def test_prompts_of_sglang_run_in_graphs_and_those_of_tensorrt_llm_do_not():
     work = work_of(bundled().models.model("deepseek-ai/DeepSeek-V3"), "fp8-block128")
     assert sglang.ENGINE.eager_seconds(work, 32_768) == 0
     before = replace(sglang.ENGINE, graph_rows=0)
-    assert before.eager_seconds(work, 1) == pytest.approx(58 * 1.65e-3 + 3 * 0.26e-3)
+    assert before.eager_seconds(work, 1) == pytest.approx(82.6e-3, rel=1e-3)
     assert tensorrt_llm.ENGINE.eager_seconds(work, 1) == before.eager_seconds(work, 1)
+    deltas = work_of(bundled().models.model("Qwen/Qwen3-Next-80B-A3B-Instruct"), "bf16")
+    assert before.eager_seconds(deltas, 1_024) == pytest.approx(48 * (0.26e-3 + 1.15e-3) + 36 * 0.9e-3)
+    assert 99e-3 < before.eager_seconds(deltas, 1_024) < 102e-3
