@@ -14,6 +14,7 @@ from planner.gui.catalog.describe import RecordSummary
 from planner.gui.catalog.detail import DetailPane
 from planner.gui.catalog.facets import FacetPanel
 from planner.gui.catalog.filters import (
+    FITTING_VERDICTS,
     NameSearch,
     RecordFilter,
     blocking_condition,
@@ -165,8 +166,7 @@ class Page(QWidget):
         if not rows:
             return f"No {self.noun} matches the filters."
         listed = fmt.plural(len(rows), self.noun if self._filter.is_empty else f"matching {self.noun}")
-        surely = [row for row in rows if row.verdict == "fits"]
-        tightly = [row for row in rows if row.verdict == "tight"]
+        surely, tightly = ([row for row in rows if row.verdict == verdict] for verdict in FITTING_VERDICTS)
         prices = ((*self.name_and_price(row), row) for row in surely or tightly if self.can_be_combined(row))
         priced = [(usd, name, row) for name, usd, row in prices if usd is not None]
         _, name, row = min(priced, key=itemgetter(0, 1), default=(None, "", None))

@@ -484,7 +484,7 @@ def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):
     cheapest = min(fitting, key=lambda row: row.buying.value)
     tightly = f", tightly on {len(tight)} more" if tight else ""
     said = f"Fits on {len(fitting)} of {len(listed)} matching accelerators{tightly}. Cheapest: "
-    assert said + cheapest.gpu.name in tab._answer.text()
+    qtbot.waitUntil(lambda: said + cheapest.gpu.name in tab._answer.text())
     assert any(text.startswith("L40S is selected, but your filters hide it") for text in texts(tab.gpus.detail))
     assert not tab.gpus.detail.is_describing
     tab.clear_filters()

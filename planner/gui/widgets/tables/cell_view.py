@@ -144,14 +144,15 @@ class CellView(QTableView):
         return columns
 
     def _rows_within(self, area: QRect) -> list[CellRow]:
-        selected = {index.row() for index in self.selectionModel().selectedRows()}
+        parts = self.selectionModel().selection()
+        selected = {row for part in parts for row in range(part.top(), part.bottom() + 1)}
         focused = self.currentIndex().row() if self.has_keyboard() else -1
         first, last = self.rowAt(area.top()), self.rowAt(area.bottom())
         if first < 0:
             return []
         rows = range(first, (last if last >= 0 else self.model().rowCount() - 1) + 1)
-        height = self.verticalHeader().defaultSectionSize()
-        return [CellRow(row, self.rowViewportPosition(row), height, row in selected, row == focused) for row in rows]
+        top, height = self.rowViewportPosition(first), self.verticalHeader().defaultSectionSize()
+        return [CellRow(row, top + (row - first) * height, height, row in selected, row == focused) for row in rows]
 
 
 class PinnedColumn(CellView):

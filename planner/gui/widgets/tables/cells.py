@@ -90,8 +90,11 @@ class CellPainter:
         """Paint the cells of `rows` in `columns`."""
         self._cache.use(painter.font())
         self._paint_backgrounds(painter, rows, columns)
+        texts = [self._model.texts(row.number) for row in rows]
         for column in columns:
-            self._paint_texts(painter, rows, column)
+            self._paint_texts(
+                painter, [(row, row_texts[column.position]) for row, row_texts in zip(rows, texts, strict=True)], column
+            )
             if self._model.columns[column.position].meter:
                 self._paint_meters(painter, rows, column)
 
@@ -115,8 +118,7 @@ class CellPainter:
             painter.setBrush(self._cached_color(role))
             painter.drawRects(places)
 
-    def _paint_texts(self, painter: QPainter, rows: Sequence[CellRow], column: CellColumn) -> None:
-        cells = [(row, self._model.texts(row.number)[column.position]) for row in rows]
+    def _paint_texts(self, painter: QPainter, cells: Sequence[tuple[CellRow, str]], column: CellColumn) -> None:
         marker = self._markers.get(column.position)
         if marker:
             for row, text in cells:
@@ -158,10 +160,10 @@ class CellPainter:
     def _paint_meters(self, painter: QPainter, rows: Sequence[CellRow], column: CellColumn) -> None:
         padding = self._theme.spacing.small
         left, room = column.left + padding, column.width - 2 * padding
-        shares = ((row, self._model.share(row.number, column.position)) for row in rows)
+        shares = self._model.shares([row.number for row in rows], column.position)
         meters = [
             QRect(left, row.top + row.height - METER_HEIGHT - 3, max(1, round(share * room)), METER_HEIGHT)
-            for row, share in shares
+            for row, share in zip(rows, shares, strict=True)
             if share is not None
         ]
         self._fill_rects(painter, meters, "accent")
