@@ -45,13 +45,12 @@ _DETECT_AFTER_MS: Final = 1500
 """Delay of the detection of cards, so that the window is drawn and responsive first."""
 LATER_IMPORTS: Final = (
     "planner.gui.memory.tab",
-    "planner.gui.memory.curves.plot",
+    "pyqtgraph",
     "planner.plan.editing.goals",
     "planner.memory.software.pytorch",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
     "planner.gui.cost.tab",
-    "planner.gui.cost.curve_plot",
     "planner.gui.monitor.tab",
     "planner.gui.monitor.plots.metric_plot",
     "planner.gui.recommend.dialog",

@@ -16,14 +16,12 @@ from planner.cost.job import Service
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.cost.terms import RentMode
 from planner.gui.cost.controls import CostControls
-from planner.gui.cost.curve_data import CostCurve, curve_with_draws
-from planner.gui.cost.curve_panel import CostCurvePanel
+from planner.gui.cost.cost_curve import CostCurve, CostCurvePanel, curve_with_draws
 from planner.gui.cost.decision_card import DecisionCard
+from planner.gui.cost.evidence import CarbonByRegion, OfferList, Tornado
 from planner.gui.cost.figures import CostFigures, PinnedComparison
 from planner.gui.cost.questions import change_term, term_value
 from planner.gui.cost.serving.panel import ServingPanel
-from planner.gui.cost.tables import CarbonByRegion, OfferList
-from planner.gui.cost.tornado import Tornado
 from planner.gui.memory.advice import AdvicePanel
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner

@@ -14,7 +14,7 @@ from planner.gui.memory.advice import AdvicePanel
 from planner.gui.memory.answer import AnswerPanel, CorrectionStrip
 from planner.gui.memory.breakdown import Breakdown, PhaseBars
 from planner.gui.memory.controls import QuestionColumn
-from planner.gui.memory.curves.exploration import ExplorationPanel
+from planner.gui.memory.exploration import ExplorationPanel
 from planner.gui.memory.stacked_bar import StackedBar
 from planner.gui.memory.trace.controller import TraceController, TracedRunForm
 from planner.gui.memory.trace.status import OtherCardStrip

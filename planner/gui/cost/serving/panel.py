@@ -10,9 +10,8 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QGridLayout, QLabel, QSizePol
 
 from planner.cost.job import Service
 from planner.errors import PlannerError
-from planner.gui.cost.serving.curve_panel import RateCurvePanel
-from planner.gui.cost.serving.minute_panel import MinutePanel
-from planner.gui.cost.serving.served_minute import ServedMinute
+from planner.gui.cost.serving.rate_curve import RateCurvePanel
+from planner.gui.cost.serving.served_minute import MinutePanel, ServedMinute
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button, push_button

@@ -144,7 +144,7 @@ class CellView(QTableView):
         return columns
 
     def _rows_within(self, area: QRect) -> list[CellRow]:
-        parts = self.selectionModel().selection()
+        parts = self.selectionModel().selection().toList()
         selected = {row for part in parts for row in range(part.top(), part.bottom() + 1)}
         focused = self.currentIndex().row() if self.has_keyboard() else -1
         first, last = self.rowAt(area.top()), self.rowAt(area.bottom())

@@ -10,8 +10,7 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
-from planner.gui.memory.curves.data import CurveData, curve_values
-from planner.gui.memory.curves.panel import CurvePanel
+from planner.gui.memory.memory_curve import CurveData, CurvePanel, curve_values
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import create_qt_classes
@@ -330,8 +329,8 @@ class ExplorationPanel(QWidget):
 
 def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> ExplorationResult:
     """Compute the solutions and the curve over `axis`."""
-    # Imported here, in the background, since pyqtgraph takes half a second. `make_classes` was called before.
-    import_module("planner.gui.memory.curves.plot")
+    # In the background, since it takes half a second; `create_qt_classes` was called before.
+    import_module("pyqtgraph")
     solutions = find_solutions(evaluation, catalog)
     largest = next(
         (solution.value for solution in solutions if solution.field_name == axis and isinstance(solution.value, int)),
