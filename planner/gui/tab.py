@@ -200,7 +200,7 @@ TABS: Final = (
     TabEntry("cost", "Cost", "cost", "planner.gui.cost.tab", "CostTab"),
     TabEntry("monitor", "Monitor", "monitor", "planner.gui.monitor.tab", "MonitorTab"),
 )
-START: Final = TabEntry("start", "Start", "home", "planner.gui.start.page", "StartPage")
+START: Final = TabEntry("start", "Start", "home", "planner.gui.start_page", "StartPage")
 """The page of the first start, which the window has beside its tabs."""
 
 

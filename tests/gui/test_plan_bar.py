@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
-from planner.gui.frame.plan_bar import PartButton, PlanBar
+from planner.gui.plan_bar import PartButton, PlanBar
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import SAMPLE_PLAN, Workspace

@@ -8,7 +8,7 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QLineEdit, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from planner.gui.frame.status_line import StatusLine
+from planner.gui.status_line import StatusLine
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import ElidedLabel
 from planner.gui.window import MainWindow, TabList

@@ -23,8 +23,8 @@ from planner.errors import PlannerError
 from planner.gui.catalog.filters import conditions
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.page import Page
-from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
+from planner.gui.settings import View
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import hairline, in_row

@@ -20,9 +20,8 @@ from planner.glossary import GlossaryTerm
 from planner.gui.catalog.describe import RecordSummary
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import VerdictBadge, make_label
 from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
-from planner.gui.widgets.status_icons import VerdictBadge
 from planner.gui.widgets.terms import explain, explained_tooltip, term_of, underline_text
 from planner.present import format as fmt
 from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup

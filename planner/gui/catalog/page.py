@@ -22,13 +22,12 @@ from planner.gui.catalog.filters import (
     grouped_conditions,
 )
 from planner.gui.catalog.lookups import Lookups
-from planner.gui.catalog.scatter.panel import ScatterPanel
-from planner.gui.catalog.settings import View
-from planner.gui.settings import TableLayout
+from planner.gui.catalog.scatter_panel import ScatterPanel
+from planner.gui.settings import TableLayout, View
 from planner.gui.theme import Theme
 from planner.gui.threads import CalmTimer
+from planner.gui.widgets.labels import verdict_icon
 from planner.gui.widgets.layout import in_column, in_row, set_tab_order, tab_stops
-from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace

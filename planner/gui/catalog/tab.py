@@ -15,8 +15,8 @@ from planner.gui.catalog.filters import CatalogFilter, RecordFilter
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.page import Page
-from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
+from planner.gui.settings import View
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme

@@ -1,4 +1,4 @@
-"""The tables of the Cost tab: offers of the plan's card, and the carbon of its electricity by region."""
+"""The evidence below the decision: what moves it, the offers of the plan's card, and carbon by region."""
 
 from functools import cached_property
 from typing import Final
@@ -11,10 +11,9 @@ from planner.cost.carbon import RegionCarbon, carbon_by_region
 from planner.cost.catalog import CostCatalog
 from planner.cost.renting.table import OfferRow
 from planner.gui.theme import Theme
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import age_icon, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.section import Section
-from planner.gui.widgets.status_icons import age_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt

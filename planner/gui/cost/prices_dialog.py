@@ -37,9 +37,8 @@ from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import age_icon, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
-from planner.gui.widgets.status_icons import age_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace

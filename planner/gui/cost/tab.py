@@ -21,7 +21,7 @@ from planner.gui.cost.decision_card import DecisionCard
 from planner.gui.cost.evidence import CarbonByRegion, OfferList, Tornado
 from planner.gui.cost.figures import CostFigures, PinnedComparison
 from planner.gui.cost.questions import change_term, term_value
-from planner.gui.cost.serving.panel import ServingPanel
+from planner.gui.cost.serving_panel import ServingPanel
 from planner.gui.memory.advice import AdvicePanel
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
@@ -174,7 +174,7 @@ class CostTab(QuestionTab):
     @Slot()
     def choose_hardware(self) -> None:
         """Open the dialog that recommends cards for the job."""
-        from planner.gui.recommend.dialog import RecommendDialog  # rarely opened
+        from planner.gui.cost.recommend_dialog import RecommendDialog  # rarely opened
 
         self._open(RecommendDialog(self.workspace, self.theme, self.tasks, self.window(), today=self._today))
 
@@ -188,7 +188,7 @@ class CostTab(QuestionTab):
     @Slot()
     def find_service(self) -> None:
         """Open the dialog that searches the hardware on which the service meets its latency targets."""
-        from planner.gui.cost.serving.search_dialog import ServingSearchDialog  # for services only
+        from planner.gui.cost.serving_search import ServingSearchDialog  # for services only
 
         traffic = self.serving.traced
         self._open(ServingSearchDialog(self.workspace, self.theme, self.tasks, self.window(), self._today, traffic))

@@ -11,10 +11,9 @@ from PySide6.QtWidgets import QGridLayout, QPushButton, QWidget
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
-from planner.gui.widgets.labels import IconLabel, make_label
+from planner.gui.widgets.labels import IconLabel, make_label, verdict_icon
 from planner.gui.widgets.layout import in_column, laid_out_at_once
 from planner.gui.widgets.section import Section
-from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation

@@ -6,9 +6,8 @@ from typing import Final, TypeVar
 from PySide6.QtWidgets import QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import make_label, verdict_icon
 from planner.gui.widgets.layout import in_column
-from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.present import format as fmt

@@ -16,8 +16,7 @@ from planner.gui.memory.breakdown import Breakdown, PhaseBars
 from planner.gui.memory.controls import QuestionColumn
 from planner.gui.memory.exploration import ExplorationPanel
 from planner.gui.memory.stacked_bar import StackedBar
-from planner.gui.memory.trace.controller import TraceController, TracedRunForm
-from planner.gui.memory.trace.status import OtherCardStrip
+from planner.gui.memory.trace.controller import OtherCardStrip, TraceController, TracedRunForm, TraceStatus
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from planner.gui.memory.log_dialog import LogDialog
     from planner.gui.memory.pinned_comparison import VersusPanel
     from planner.gui.memory.trace.evidence import TraceComparison, TraceEvidence
-    from planner.gui.memory.trace.status import TraceStatus
 
 _SUGGESTIONS_TASK: Final = "memory-suggestions"
 _CONTROLS_WIDTH: Final = 384
@@ -99,10 +97,8 @@ class MemoryTab(QuestionTab):
     # 20 ms, and the log readers 50 ms.
 
     @cached_property
-    def trace_status(self) -> "TraceStatus":
+    def trace_status(self) -> TraceStatus:
         """Return the status of the tracer, shown above the column with the answer."""
-        from planner.gui.memory.trace.status import TraceStatus
-
         widget = TraceStatus(self.theme, self.tracer)
         widget.edit_requested.connect(self.trace_controller.open_dialog)
         in_column(widget, owner=self._status_place)

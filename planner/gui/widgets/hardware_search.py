@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QDialog, QProgressBar, QPushButton, QWidget
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
-from planner.gui.widgets.focus import InReadingOrder
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import InReadingOrder
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace

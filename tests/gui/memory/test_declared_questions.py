@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser
-from planner.gui.memory.questions.inputs import field_context_of, label_of, tooltip_of
-from planner.gui.memory.questions.questions import Questions
+from planner.gui.memory.inputs import field_context_of, label_of, tooltip_of
+from planner.gui.memory.questions import Questions
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace

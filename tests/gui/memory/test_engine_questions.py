@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QLineEdit
 
-from planner.gui.memory.questions.inputs import draft_choices
+from planner.gui.memory.inputs import draft_choices
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field

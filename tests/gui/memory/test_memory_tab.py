@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QRadioButton, QSli
 
 from planner.cli.main import main
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.widgets.search_list import search_choices
+from planner.gui.widgets.popover import search_choices
 from planner.plan.evaluate import evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QRadioButton, QToolButton
 
-from planner.gui.memory.questions.inputs import linear_names
+from planner.gui.memory.inputs import linear_names
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field

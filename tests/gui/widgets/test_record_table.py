@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.settings import TableLayout
-from planner.gui.widgets.status_icons import StatusIcon
+from planner.gui.widgets.labels import StatusIcon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present.columns import number_column, text_column, to_csv, to_json

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 
 from planner.errors import ModelFileError, SpecError
-from planner.gui.memory.questions.questions import new_form
+from planner.gui.memory.questions import new_form
 from planner.gui.memory.trace.script_form import RecentButton
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton, link_button

@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from planner.cost.job import DailyHours, Service
 from planner.cost.terms import CostTerms
-from planner.gui.cost.serving.panel import ServingPanel
-from planner.gui.cost.serving.search_dialog import ServingSearchDialog
-from planner.gui.cost.serving.served_minute import ServedMinute
+from planner.gui.cost.served_minute import ServedMinute
+from planner.gui.cost.serving_panel import ServingPanel
+from planner.gui.cost.serving_search import ServingSearchDialog
 from planner.gui.cost.tab import CostTab
 from planner.plan.plan import ModelChoice
 from planner.serving.result import MinuteInDetail, MinuteMoment, RequestBar

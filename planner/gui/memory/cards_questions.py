@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.choices import card_choices, selected_card_name
-from planner.gui.memory.questions.inputs import label_of, make_input, tooltip_of
-from planner.gui.memory.questions.questions import (
+from planner.gui.memory.inputs import label_of, make_input, tooltip_of
+from planner.gui.memory.questions import (
     bind,
     button_row,
     error_text,

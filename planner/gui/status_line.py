@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QProgressBar, QStatusBar
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import set_style_role
 from planner.gui.widgets.buttons import link_button
-from planner.gui.widgets.labels import ElidedLabel, make_label
-from planner.gui.widgets.status_icons import AGE_ROLES
+from planner.gui.widgets.labels import AGE_ROLES, ElidedLabel, make_label
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.present.cost.prices import age_of, age_phrase, days_since, newest_age_days

@@ -11,8 +11,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import QButtonGroup, QPushButton, QSizePolicy, QStackedWidget, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.choices import SEARCH_MODELS, hub_choice, model_choices
-from planner.gui.start.own_cards import CardsField
+from planner.gui.choices import SEARCH_MODELS, CardsField, hub_choice, model_choices
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
@@ -306,7 +305,7 @@ class StartPage(Tab):
             with self._leaving():
                 self.workspace.begin(goal, model, gpu, count, is_owned=gpu is not None and bool(self.ownership.value))
         except PlannerError as error:
-            from planner.gui.memory.questions.questions import error_text  # the start does not wait for it
+            from planner.gui.memory.questions import error_text  # the start does not wait for it
 
             self.model.show_problem(error_text(error))
             return False

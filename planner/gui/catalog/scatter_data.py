@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.gui.catalog.settings import PlotChoice
 from planner.gui.plot.ticks import Ticks, log_ticks, round_ticks
+from planner.gui.settings import PlotChoice
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import lower_is_better
 from planner.present.columns import Column, pareto_front

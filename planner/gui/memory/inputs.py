@@ -12,7 +12,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField
 from planner.gui.widgets.inputs.field import Field, TextField
 from planner.gui.widgets.inputs.number_field import NumberField, TypedNumber
-from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.popover import Choice
 from planner.gui.workspace import Workspace
 from planner.memory.software import sharding_strategy_of
 from planner.models.architecture import Architecture

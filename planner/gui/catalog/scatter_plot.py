@@ -12,7 +12,7 @@ from PySide6.QtGui import QBrush, QColor, QFontMetrics, QKeyEvent, QMouseEvent, 
 from PySide6.QtWidgets import QRubberBand, QWidget
 from shiboken6 import Shiboken
 
-from planner.gui.catalog.scatter.data import (
+from planner.gui.catalog.scatter_data import (
     MOST_CLASSES,
     SIZES,
     Floats,
@@ -23,11 +23,11 @@ from planner.gui.catalog.scatter.data import (
     scatter_ticks,
     symbol_of,
 )
-from planner.gui.catalog.settings import PlotChoice
 from planner.gui.plot.chart import Chart, ItemStyle
 from planner.gui.plot.labels import NameLayer, PointName
 from planner.gui.plot.pens import translucent
 from planner.gui.plot.ticks import Ticks
+from planner.gui.settings import PlotChoice
 from planner.gui.theme import Theme
 
 # The edges of rendered symbols lie half a pixel outside of their size on either side.

@@ -9,9 +9,9 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSignalBlocker, QSize, Qt, Si
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QLabel, QMenu, QPushButton, QSizePolicy, QWidget
 
-from planner.gui.catalog.settings import PlotChoice
 from planner.gui.plot.legend import line_positions
 from planner.gui.plot.panel import PlotPanel, Rows
+from planner.gui.settings import PlotChoice
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.tables.record_model import RecordTableModel
@@ -21,7 +21,7 @@ from planner.present.catalog.gpu_columns import lower_is_better
 from planner.present.columns import Column
 
 if TYPE_CHECKING:
-    from planner.gui.catalog.scatter.plot import ScatterPlot
+    from planner.gui.catalog.scatter_plot import ScatterPlot
 
 _SIDE: Final = 12
 _TALLEST: Final = 16
@@ -244,7 +244,7 @@ class ScatterPanel(PlotPanel):
 
     def show_rows(self) -> None:
         """Draw the rows of the model; the first call imports the plotting library."""
-        from planner.gui.catalog.scatter.data import scatter_data, symbol_of
+        from planner.gui.catalog.scatter_data import scatter_data, symbol_of
 
         plot, choice = self._make_plot(), self.choice
         data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)
@@ -262,7 +262,7 @@ class ScatterPanel(PlotPanel):
 
     def _make_plot(self) -> "ScatterPlot":
         if self.plot is None:
-            from planner.gui.catalog.scatter.plot import ScatterPlot
+            from planner.gui.catalog.scatter_plot import ScatterPlot
 
             self.plot = ScatterPlot(self._theme)
             self.plot.hovered.connect(self._show_hover_card)

@@ -18,10 +18,9 @@ from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import make_label, verdict_icon
 from planner.gui.widgets.layout import hairline, in_column, in_row
 from planner.gui.widgets.popover import Popover, SearchPopover
-from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
 from planner.numbers import LENGTH
 from planner.present.cost.time import pace_explanation, pace_phrase

@@ -9,14 +9,13 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions.inputs import field_context_of, label_of, make_input, tooltip_of
+from planner.gui.memory.inputs import field_context_of, label_of, make_input, tooltip_of
 from planner.gui.theme import Theme
-from planner.gui.widgets.focus import focus_by_key
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
-from planner.gui.widgets.layout import FlowLayout
+from planner.gui.widgets.layout import FlowLayout, focus_by_key
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.memory.software import serving_memory

@@ -10,12 +10,12 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QGridLayout, QLabel, QSizePol
 
 from planner.cost.job import Service
 from planner.errors import PlannerError
-from planner.gui.cost.serving.rate_curve import RateCurvePanel
-from planner.gui.cost.serving.served_minute import MinutePanel, ServedMinute
+from planner.gui.cost.rate_curve import RateCurvePanel
+from planner.gui.cost.served_minute import MinutePanel, ServedMinute
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button, push_button
-from planner.gui.widgets.dropped_file import dropped_path
+from planner.gui.widgets.dialogs import dropped_path
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.section import Section

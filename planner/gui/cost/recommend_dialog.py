@@ -10,8 +10,7 @@ from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QWidget
 
-from planner.gui.recommend.award_card import AwardCards
-from planner.gui.recommend.pareto import ParetoPanel
+from planner.gui.cost.recommended_options import AwardCards, ParetoPanel
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
