@@ -10,7 +10,6 @@ from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QPushButton,
     QSizePolicy,
     QToolTip,
     QWidget,
@@ -305,8 +304,7 @@ class DetailPane(QWidget):
         self._badge = VerdictBadge(theme)
         self._sentence = make_label(wrap=True)
         self._use = push_button("", "Use it in the plan", "primary")
-        self._compare = QPushButton("Compare")
-        self._compare.setToolTip("Add it to the comparison")
+        self._compare = push_button("Compare", "Add it to the comparison")
         self._sources = QCheckBox("Sho&w sources")
         self._figures = FigureList(theme)
         self._notes = make_label(wrap=True)

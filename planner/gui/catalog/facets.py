@@ -310,8 +310,7 @@ class FacetPanel(ScrollColumn):
         self._theme, self._settings = theme, settings
         self._empty = self._filter = empty
         self._kind = empty.kind
-        self._clear = link_button("Clear all")
-        self._clear.setToolTip("Clear all filters")
+        self._clear = link_button("Clear all", "Clear all filters")
         self._toggles = {field: QCheckBox(words.format(self._kind.things)) for field, (_, words) in TOGGLES.items()}
         self._rows = rows
         self._counts: Mapping[str, Mapping[str | None, int]] = {}

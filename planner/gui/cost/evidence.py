@@ -5,12 +5,13 @@ from typing import Final
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent
-from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.cost.carbon import RegionCarbon, carbon_by_region
 from planner.cost.catalog import CostCatalog
 from planner.cost.renting.table import OfferRow
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import age_icon, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.section import Section
@@ -155,8 +156,7 @@ class OfferList(QWidget):
         super().__init__()
         self._heading = make_label(font=theme.font(bold=True))
         self._no_offers = make_label(role="muted", wrap=True)
-        self._use = QPushButton("&Use this offer")
-        self._use.setToolTip("Rent the selected offer in the plan")
+        self._use = push_button("&Use this offer", "Rent the selected offer in the plan")
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="Offers for this job")

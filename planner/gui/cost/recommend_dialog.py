@@ -8,12 +8,12 @@ from typing import Final
 
 from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.cost.recommended_options import AwardCards, ParetoPanel
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.buttons import check_box, link_button
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.hardware_search import CARD_COUNTS, RENT_OR_OWN_CHOICES, HardwareSearchDialog
 from planner.gui.widgets.inputs.choice_field import ChoiceField
@@ -80,9 +80,9 @@ class RequirementsForm(QWidget):
         self.having = ChoiceField(theme, RENT_OR_OWN_CHOICES)
         self.modes = ChoiceField(theme, _RENTAL_TYPES)
         self.counts = ChoiceField(theme, _COUNTS)
-        self.tight = _checkbox("Include &tight fits", _TIGHT_HINT)
-        self.change = _checkbox("&Allow changes that keep the weights' precision", _CHANGES_HINT)
-        self.quantize = _checkbox("Allow &quantized weights", _BITS_HINT)
+        self.tight = check_box("Include &tight fits", _TIGHT_HINT)
+        self.change = check_box("&Allow changes that keep the weights' precision", _CHANGES_HINT)
+        self.quantize = check_box("Allow &quantized weights", _BITS_HINT)
         self._counts_tokens = counts_tokens
         limits, choices = LabelledForm(theme), LabelledForm(theme)
         unit = "tokens/s" if counts_tokens else "samples/s"
@@ -164,12 +164,6 @@ class RequirementsForm(QWidget):
     def _on_edited(self) -> None:
         self.quantize.setEnabled(self.change.isChecked())
         self.changed.emit()
-
-
-def _checkbox(text: str, hint: str) -> QCheckBox:
-    box = QCheckBox(text)
-    box.setToolTip(hint)
-    return box
 
 
 class SearchProgress:

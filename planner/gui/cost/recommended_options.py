@@ -226,8 +226,7 @@ class AwardCard(QFrame):
         self._meters = [AmountLine(theme) for _ in range(2)]
         self._facts = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
         self._warnings = make_label(role="warn", font=theme.font("small"), wrap=True, selectable=True)
-        self.use = push_button("Use this", role="primary")
-        self.use.setToolTip("Make this option the plan")
+        self.use = push_button("Use this", "Make this option the plan", "primary")
         self.use.setAutoDefault(False)
         self.use.clicked.connect(self._on_used)
         space = theme.spacing

@@ -6,11 +6,12 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QSize, Slot
-from PySide6.QtWidgets import QCheckBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.cost.job import Service
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import check_box
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.hardware_search import CARD_COUNTS, RENT_OR_OWN_CHOICES, HardwareSearchDialog
 from planner.gui.widgets.inputs.choice_field import ChoiceField
@@ -81,8 +82,10 @@ class ServingSearchDialog(HardwareSearchDialog):
         self.having = ChoiceField(theme, RENT_OR_OWN_CHOICES)
         self.per_replica = ChoiceField(theme, CARD_COUNTS)
         self.budget = DecimalField(0.01, 1e9, placeholder="no limit", kind=MONEY)
-        self.surely = QCheckBox("Meet them over the &whole range")
-        self.surely.setToolTip("Only hardware on which the upper ends of all ranges are within the targets.")
+        self.surely = check_box(
+            "Meet them over the &whole range",
+            "Only hardware on which the upper ends of all ranges are within the targets.",
+        )
         self._question = make_label(wrap=True, selectable=True)
         self._details = make_label(wrap=True, selectable=True)
         self.setWindowTitle("Find GPUs for this service")

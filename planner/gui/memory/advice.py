@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QGridLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.buttons import link_button, push_button
 from planner.gui.widgets.labels import IconLabel, make_label, verdict_icon
 from planner.gui.widgets.layout import in_column, laid_out_at_once
 from planner.gui.widgets.section import Section
@@ -46,8 +46,7 @@ class AdviceLine(QWidget):
         self._title = make_label(font=theme.font(bold=True), wrap=True)
         self._effect_label = make_label()
         self._cost_label = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self.apply = QPushButton("Apply")
-        self.apply.setToolTip("Change the plan this way, as one undo step.")
+        self.apply = push_button("Apply", "Change the plan this way, as one undo step.")
         self._lay_out()
         self.apply.clicked.connect(self._on_apply_clicked)
 
@@ -106,8 +105,7 @@ class AdvicePanel(QWidget):
         self._lines: list[AdviceLine] = []
         self._body = QWidget()
         self._message = make_label(role="muted", wrap=True)
-        self.more = link_button("")
-        self.more.setToolTip("Show every change that helps")
+        self.more = link_button("", "Show every change that helps")
         self.section = Section(theme, _TITLE, self._body, "ways to reduce memory, or to run faster")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()

@@ -14,6 +14,7 @@ from planner.gui.memory.questions import Questions
 from planner.gui.memory.subject import SubjectForm
 from planner.gui.memory.trace.controller import TracedRunForm
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.layout import set_tab_order, tab_stops
 from planner.gui.widgets.popover import Choice, Popover, SearchPopover
 from planner.gui.workspace import Workspace
@@ -195,10 +196,8 @@ class QuestionColumn(QScrollArea):
         self.cards = CardsQuestions(workspace, theme)
         self.sharing = QuestionsByTask(self._make_questions_below_cards, self._set_tab_order)
         self.find_cards = FindCardsButton(workspace, theme)
-        self._reset = QPushButton("Re&set")
-        self._reset.setToolTip("Reset all workload settings to their defaults.")
-        self.copy = QPushButton("Cop&y")
-        self.copy.setToolTip("Copy or save the answer.")
+        self._reset = push_button("Re&set", "Reset all workload settings to their defaults.")
+        self.copy = push_button("Cop&y", "Copy or save the answer.")
         self.compare = CompareButton(workspace, theme)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

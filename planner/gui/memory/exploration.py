@@ -8,12 +8,13 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.memory.memory_curve import CurveData, CurvePanel, curve_values
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import create_qt_classes
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, SideBySide, in_column, in_row, laid_out_at_once
 from planner.gui.workspace import Workspace
@@ -192,8 +193,7 @@ class SolutionRow(QWidget):
         self.solution: Solution | None = None
         self._title = make_label(role="muted", font=theme.font("small"))
         self._value = make_label(font=theme.font(bold=True), wrap=True)
-        self.use = QPushButton("Use")
-        self.use.setToolTip("Put this value into the plan")
+        self.use = push_button("Use", "Put this value into the plan")
         in_column(self._title, in_row((self._value, 1), self.use), owner=self, spacing=theme.spacing.tiny)
         self.use.clicked.connect(self._on_use_clicked)
 

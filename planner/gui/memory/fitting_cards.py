@@ -79,10 +79,10 @@ class FittingCards(QWidget):
         self.table.sort_by(BUYING_COLUMN.key)
         self._use_button = push_button("&Use this card", role="primary")
         self._show_button = QPushButton("Show in the &catalog")
-        self._advice_button = push_button("What &would help", role="primary")
-        self._advice_button.setToolTip("Show changes to the plan that make it fit.")
-        self._choose_button = QPushButton("Choose &hardware for me…")
-        self._choose_button.setToolTip("Look for several cards, machines and rentals on which the plan fits.")
+        self._advice_button = push_button("What &would help", "Show changes to the plan that make it fit.", "primary")
+        self._choose_button = push_button(
+            "Choose &hardware for me…", "Look for several cards, machines and rentals on which the plan fits."
+        )
         self._use_button.setToolTip("Put the selected card into the plan.")
         self._show_button.setToolTip("Show all figures of these cards in the Catalog tab.")
         self.setFocusProxy(self.table)
