@@ -223,8 +223,7 @@ class ComparePage(QWidget):
 
     def _on_error(self, error: BaseException) -> None:
         self._requested = None  # so that the same request is tried again
-        with self._workspace.reporting():
-            raise error
+        self._workspace.report(error)
 
     def _entry_of_id(self, entry_id: str) -> ComparisonEntry | None:
         record_key, _, number = entry_id.partition("@")

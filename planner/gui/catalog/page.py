@@ -27,7 +27,7 @@ from planner.gui.settings import TableLayout, View
 from planner.gui.theme import Theme
 from planner.gui.threads import CalmTimer
 from planner.gui.widgets.labels import verdict_icon
-from planner.gui.widgets.layout import in_column, in_row, set_tab_order, tab_stops
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -259,7 +259,6 @@ class Page(QWidget):
         if view == "scatter":
             self.scatter.show_rows()
             self._mark_selected_points()
-            self._order_tab_stops()
         self.show_rows()
 
     def show_rows(self) -> None:
@@ -363,12 +362,6 @@ class Page(QWidget):
             action.triggered.connect(run)
             self.table.addAction(action)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-
-    def _order_tab_stops(self) -> None:
-        """Put the plot before the details in the tab order: widgets built late would otherwise come last."""
-        layout = self.scatter.layout()
-        if layout is not None:
-            set_tab_order((self.table, *tab_stops(layout)))
 
     @Slot()
     def _on_rows_changed(self) -> None:

@@ -23,8 +23,6 @@ from planner.gui.widgets.layout import (
     in_column,
     in_row,
     scrolled,
-    set_tab_order,
-    tab_stops,
 )
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
@@ -355,16 +353,14 @@ class CostControls(QWidget):
             spacing=theme.spacing.small,
         )
         column.addLayout(buttons)
-        self._buttons = buttons
 
     def _placed(self, questions: Asked, place: QVBoxLayout) -> Asked:
         place.addWidget(questions)
-        set_tab_order((*tab_stops(self._column), *tab_stops(self._buttons)))
         return questions
 
     def _scrolled_forms(self, theme: Theme) -> ScrollColumn:
         body = QWidget()
-        self._column = in_column(
+        in_column(
             self._job_place,
             self._rent_place,
             self._buy_place,

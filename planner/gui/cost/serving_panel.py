@@ -6,10 +6,10 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QFrame, QGridLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFileDialog, QFrame, QSizePolicy
 
 from planner.cost.job import Service
-from planner.errors import PlannerError
+from planner.gui.cost.figures import FigureGrid
 from planner.gui.cost.rate_curve import RateCurvePanel
 from planner.gui.cost.served_minute import MinutePanel, ServedMinute
 from planner.gui.tasks import TaskRunner
@@ -26,6 +26,7 @@ from planner.plan.plan import Plan
 from planner.plan.serving.job_traffic import in_groups, job_targets, job_traffic
 from planner.plan.serving.service_simulation import serving_curve, simulate_serving
 from planner.present import format as fmt
+from planner.present.cost.rent_or_buy import FigureCell, FigureRow
 from planner.present.serving.card import ServingView, serving_view
 from planner.present.serving.options import program_title
 from planner.present.serving.simulation import Outcome
@@ -58,7 +59,6 @@ class ServingPanel(QFrame):
     """
 
     search_requested = Signal()
-    failed = Signal(object)
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class ServingPanel(QFrame):
         self.minute_section.toggled.connect(self._show_minute)
         self.curve_section.toggled.connect(self._simulate_curve)
         for part in (self.minute, self.curve):
-            part.failed.connect(self.failed)
+            part.failed.connect(workspace.failed)
 
     @property
     def text(self) -> str:
@@ -137,7 +137,9 @@ class ServingPanel(QFrame):
 
     def load_trace(self, path: Path) -> None:
         """Read the requests of a trace file in the background, and simulate them; report a file that cannot be read."""
-        self._tasks.run(_TRACE, partial(load_traffic, path), partial(self._use_trace, path.name), self._report)
+        self._tasks.run(
+            _TRACE, partial(load_traffic, path), partial(self._use_trace, path.name), self._workspace.report
+        )
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept a single trace file; the window takes any other."""
@@ -165,11 +167,6 @@ class ServingPanel(QFrame):
         self.close_trace.setVisible(trace is not None)
         if self._asked is not None:
             self.simulate(*self._asked)
-
-    def _report(self, error: BaseException) -> None:
-        if not isinstance(error, PlannerError):
-            raise error
-        self.failed.emit(error)
 
     def cancel(self) -> None:
         """Discard what is being simulated."""
@@ -218,7 +215,7 @@ class ServingPanel(QFrame):
             in_row(self._title, STRETCH, self.open_trace, self.close_trace, self.find_gpus, spacing=space.medium),
             self._subject,
             self._sentence,
-            self.rows,
+            in_row(self.rows, STRETCH),
             self._load,
             self._sample,
             self.curve_section,
@@ -237,49 +234,21 @@ def _simulated(
     return found, serving_view(found, targets, percent)
 
 
-class _LatencyGrid(QWidget):
+class _LatencyGrid(FigureGrid):
     """Grid with a row for each time of a request: its median, its percentile with a range, and its target."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(theme.spacing.large)
-        self._grid.setVerticalSpacing(theme.spacing.tiny)
-        self._grid.setColumnStretch(4, 1)
-        self._headings = tuple(make_label(text, font=theme.font(bold=True)) for text in ("Median", "p95", "Target"))
-        for column, heading in enumerate(self._headings, start=1):
-            self._grid.addWidget(
-                heading, 0, column, _RIGHT if column < len(self._headings) else Qt.AlignmentFlag.AlignLeft
-            )
-        self._lines: list[tuple[QLabel, ...]] = []
+        super().__init__(theme, ("Median", "p95", "Target"))
 
     def show_view(self, view: ServingView) -> None:
-        """Show the rows of `view`."""
+        """Show the rows of `view`, with the targets in the colors of their outcomes."""
         self.setVisible(bool(view.rows))
-        self._headings[1].setText(view.percent)
-        self._headings[2].setVisible(any(row.target for row in view.rows))
-        while len(self._lines) < len(view.rows):
-            self._add_line()
-        for place, line in enumerate(self._lines):
-            row = view.rows[place] if place < len(view.rows) else None
-            for label in line:
-                label.setVisible(row is not None)
-            if row is not None:
-                for label, text in zip(line, (row.title, row.median, row.percentile, row.target), strict=True):
-                    label.setText(text)
-                set_style_role(line[-1], "" if row.outcome is None else _ROLES[row.outcome])
+        self.set_columns(("Median", view.percent, "Target" if any(row.target for row in view.rows) else ""))
+        texts = ((row.title, (row.median, row.percentile, row.target)) for row in view.rows)
+        self.show_rows(tuple(FigureRow(title, tuple(FigureCell(text) for text in cells)) for title, cells in texts))
+        for line, row in zip(self._lines, view.rows, strict=False):
+            set_style_role(line[-1], "" if row.outcome is None else _ROLES[row.outcome])
         self.setAccessibleName(view.text)
-
-    def _add_line(self) -> None:
-        index = len(self._lines) + 1
-        line = (make_label(role="muted"), *(make_label(selectable=True) for _ in range(3)))
-        for column, label in enumerate(line):
-            self._grid.addWidget(
-                label, index, column, _RIGHT if 0 < column < len(line) - 1 else Qt.AlignmentFlag.AlignLeft
-            )
-        self._lines.append(line)
 
 
 def _dropped_trace(event: QDropEvent) -> Path | None:

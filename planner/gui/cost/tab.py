@@ -30,7 +30,6 @@ from planner.gui.threads import CalmTimer
 from planner.gui.widgets.dialogs import open_later
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column
-from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
@@ -105,10 +104,7 @@ class CostTab(QuestionTab):
         self._rest = CalmTimer(self, REST_MS)
         self._fill_column()
         self._lay_out(self.controls)
-        self.copy_menu = ResultMenu(
-            ResultFormats(self.copy_result, self.offers.csv, self._json, self._picture), "cost", self
-        )
-        self.controls.copy.setMenu(self.copy_menu)
+        self._make_copy_menu(self.controls.copy, self.offers.csv, self._json)
         self._rest.timeout.connect(self._draw_samples)
         self.answer.flip_requested.connect(self._try_flip)
         self.answer.back_requested.connect(self._take_trial_back)
@@ -119,8 +115,7 @@ class CostTab(QuestionTab):
         self.controls.recommend.clicked.connect(self.choose_hardware)
         self.controls.prices.clicked.connect(self.show_prices)
         self.serving.search_requested.connect(self.find_service)
-        for part in (self.copy_menu, self.curve, self.serving):
-            part.failed.connect(workspace.failed)
+        self.curve.failed.connect(workspace.failed)
 
     def prepare(self) -> Iterator[object]:
         """Create the forms, and the rows of the first plan's figures once its cost is computed in the background."""
@@ -384,7 +379,7 @@ class CostTab(QuestionTab):
             fields["faster_rental"] = self.faster_rental
         return to_json(fields, indent=2).decode()
 
-    def _picture(self) -> QPixmap:
+    def picture(self) -> QPixmap:
         """Return a picture of the answer with its evidence."""
         last = self.below if self.figures.isVisible() else self.answer
         return self._picture_of(self.answer, last)

@@ -15,7 +15,6 @@ from planner.gui.memory.subject import SubjectForm
 from planner.gui.memory.trace.controller import TracedRunForm
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
-from planner.gui.widgets.layout import set_tab_order, tab_stops
 from planner.gui.widgets.popover import Choice, Popover, SearchPopover
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -167,17 +166,15 @@ _BEFORE_THE_CARDS: Final = tuple(group for group in GROUPS if group not in ("car
 class QuestionsByTask(dict[Task, Questions]):
     """Question forms by task, built on first access: the window's start waits only for the forms of one task."""
 
-    def __init__(self, make: Callable[[Task], Questions], on_made: Callable[[], None]) -> None:
+    def __init__(self, make: Callable[[Task], Questions]) -> None:
         super().__init__()
         self.place = QVBoxLayout()
-        self._make, self._on_made = make, on_made
+        self._make = make
 
     def make(self, task: Task) -> Questions:
         """Build the question forms for `task`."""
         new_questions = self[task] = self._make(task)
         self.place.addWidget(new_questions)
-        new_questions.grown.connect(self._on_made)
-        self._on_made()
         return new_questions
 
     __missing__ = make
@@ -192,9 +189,9 @@ class QuestionColumn(QScrollArea):
         self.what_if = what_if
         self.subject = SubjectForm(workspace, theme)
         self._theme = theme
-        self.questions = QuestionsByTask(self._make_questions_above_cards, self._set_tab_order)
+        self.questions = QuestionsByTask(self._make_questions_above_cards)
         self.cards = CardsQuestions(workspace, theme)
-        self.sharing = QuestionsByTask(self._make_questions_below_cards, self._set_tab_order)
+        self.sharing = QuestionsByTask(self._make_questions_below_cards)
         self.find_cards = FindCardsButton(workspace, theme)
         self._reset = push_button("Re&set", "Reset all workload settings to their defaults.")
         self.copy = push_button("Cop&y", "Copy or save the answer.")
@@ -220,7 +217,6 @@ class QuestionColumn(QScrollArea):
                 questions.setVisible(task == evaluation.plan.workload.task and evaluation.traced is None)
                 yield questions
                 yield from questions.prepare()
-        self._set_tab_order()
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the plan with the questions for its task, or with the form for its traced module."""
@@ -262,13 +258,9 @@ class QuestionColumn(QScrollArea):
     def _make_questions_below_cards(self, task: Task) -> Questions:
         return Questions(self._workspace, self._theme, task, _AFTER_THE_CARDS)
 
-    def _set_tab_order(self) -> None:
-        """Include questions that were built later in the keyboard tab order."""
-        set_tab_order(tuple(tab_stops(self._column)))
-
     def _lay_out(self, theme: Theme) -> None:
         body = QWidget()
-        column = self._column = QVBoxLayout(body)
+        column = QVBoxLayout(body)
         column.setContentsMargins(*(theme.spacing.medium,) * 4)
         column.setSpacing(theme.spacing.small)
         column.addWidget(self.subject)

@@ -16,7 +16,7 @@ from planner.gui.theme import Theme
 from planner.gui.threads import create_qt_classes
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, SideBySide, in_column, in_row, laid_out_at_once
+from planner.gui.widgets.layout import STRETCH, SideBySide, WidgetPool, in_column, in_row, laid_out_at_once
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, architecture_of
@@ -229,7 +229,7 @@ class ExplorationPanel(QWidget):
         self._evaluation: Evaluation | None = None
         self._axis: Axis | None = None
         self.curve = CurvePanel(theme)
-        self.rows: list[SolutionRow] = []
+        self.rows: tuple[SolutionRow, ...] = ()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self._rest.timeout.connect(self.update_now)
@@ -268,22 +268,15 @@ class ExplorationPanel(QWidget):
         if self._evaluation is not None and self._axis in plan_axes(self._evaluation):
             create_qt_classes()
             work = partial(explore, self._evaluation, self._workspace.catalog, self._axis)
-            self._tasks.run(_KEY, work, self._show_result, self._on_error)
+            self._tasks.run(_KEY, work, self._show_result, self._workspace.report)
 
     def _show_result(self, explored: ExplorationResult) -> None:
         with laid_out_at_once(self):
-            while len(self.rows) < len(explored.solutions):
-                self._add_solution_row()
-            for position, row in enumerate(self.rows):
-                row.setVisible(position < len(explored.solutions))
-                if position < len(explored.solutions):
-                    row.show_solution(explored.solutions[position])
+            self.rows = self._pool.show(len(explored.solutions))
+            for row, solution in zip(self.rows, explored.solutions, strict=True):
+                row.show_solution(solution)
         self.curve.set_data(explored.curve)
         self.updated.emit()
-
-    def _on_error(self, error: BaseException) -> None:
-        with self._workspace.reporting():
-            raise error
 
     @Slot(object)
     def _on_axis_chosen(self, axis: Axis) -> None:
@@ -311,16 +304,15 @@ class ExplorationPanel(QWidget):
         )
         self._workspace.end_gesture()
 
-    def _add_solution_row(self) -> None:
+    def _make_row(self) -> SolutionRow:
         row = SolutionRow(self._theme)
         row.use_requested.connect(self._use_solution)
-        self.rows.append(row)
-        self._column.insertWidget(len(self.rows) - 1, row)
+        return row
 
     def _lay_out(self) -> None:
         aside = QWidget()
         aside.setMinimumWidth(_ASIDE_WIDTH)
-        self._column = in_column(STRETCH, owner=aside, spacing=self._theme.spacing.small)
+        self._pool = WidgetPool(in_column(STRETCH, owner=aside, spacing=self._theme.spacing.small), self._make_row)
         both = SideBySide(
             self.curve, aside, least_width=_SPLIT_WIDTH, stretches=(1, 0), spacing=self._theme.spacing.large
         )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -48,9 +48,7 @@ class _FormSection:
 
 
 class Questions(QWidget):
-    """Forms for the workload fields of `task` in `groups`; `grown` is emitted when inputs were added."""
-
-    grown = Signal()
+    """Forms for the workload fields of `task` in `groups`."""
 
     def __init__(self, workspace: Workspace, theme: Theme, task: Task, groups: Sequence[Group]) -> None:
         super().__init__()
@@ -74,10 +72,6 @@ class Questions(QWidget):
             KeyError: If there is no such field, or its question has not been shown so far.
         """
         return self._inputs[name]
-
-    def existing_input(self, name: str) -> Field | None:
-        """Return the input widget for the field `name`, or None if the input has not been created."""
-        return self._inputs.get(name)
 
     def prepare(self) -> Iterator[Field]:
         """Create the inputs that are otherwise created when they are first shown."""
@@ -110,11 +104,8 @@ class Questions(QWidget):
         situation = field_context_of(evaluation, from_scratch=self._from_scratch)
         if situation is None:
             return
-        before = len(self._inputs)
         for part in self._parts:
             self._refresh_section(part, situation, evaluation)
-        if len(self._inputs) > before:
-            self.grown.emit()
 
     def _make_section(self, group: Group, fields: Sequence[WorkloadField]) -> _FormSection:
         form, heading = new_form(self.theme), GROUPS[group]
@@ -266,13 +257,7 @@ def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWi
     """Return a collapsible section; the settings store whether the section is open."""
     section = Section(theme, title, body, wraps=True)
     section.set_title_width(_bold_width(_WIDEST_HEADING, theme) + theme.icon_side + theme.spacing.medium)
-    section.set_open(title in workspace.settings.current.open_sections)
-
-    def store_open_state(opened: bool) -> None:
-        others = [name for name in workspace.settings.current.open_sections if name != title]
-        workspace.settings.update(open_sections=(*others, title) if opened else tuple(others))
-
-    section.toggled.connect(store_open_state)
+    section.remember(title, workspace.settings)
     return section
 
 

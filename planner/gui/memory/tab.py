@@ -22,8 +22,7 @@ from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column, set_tab_order, tab_stops
-from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
+from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.editing.draft import WORKLOAD
@@ -75,20 +74,13 @@ class MemoryTab(QuestionTab):
         self._versus_place, self._devices_place = QVBoxLayout(), QVBoxLayout()
         self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout()
         self._status_place = QWidget()
-        self._stops: tuple[QWidget, ...] = ()
         self.evidence = self._breakdown_and_phases()
         self._fill_answer_column()
         self._lay_out(self.controls, self._status_place)
-        self.copy_menu = ResultMenu(
-            ResultFormats(self.copy_result, self._csv_text, self._json_text, self._picture), "memory", self
-        )
-        self.copy_menu.failed.connect(workspace.failed)
-        self.controls.copy.setMenu(self.copy_menu)
+        self._make_copy_menu(self.controls.copy, self._csv_text, self._json_text)
         self.bar.activated.connect(self.breakdown.open_term)
         self.controls.find_cards.advice_requested.connect(self._show_advice)
         self.answer.fill_prompt.clicked.connect(self._fill_prompt)
-        for panel in (self.advice, self.exploration):
-            panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
         workspace.navigator.log_requested.connect(self.compare_with_log)
         workspace.navigator.setting_requested.connect(self.controls.focus_setting)
@@ -182,7 +174,6 @@ class MemoryTab(QuestionTab):
             self.trace.setVisible(view.supported and evaluation.traced is not None)
             self.trace.set_evaluation(evaluation)
         self._refresh_trace_comparison()
-        self._set_tab_order()
 
     def copy_result(self) -> str:
         """Return the answer with its breakdown, phases and notes as text."""
@@ -230,14 +221,6 @@ class MemoryTab(QuestionTab):
             self.workspace.answer("prompt length", {f"{WORKLOAD}prompt_length": context})
 
     @Slot()
-    def _set_tab_order(self) -> None:
-        """Include rows that were added later in the keyboard tab order."""
-        stops = tuple(tab_stops(self._column))
-        if stops != self._stops:
-            self._stops = stops
-            set_tab_order(stops)
-
-    @Slot()
     def _on_tracer_changed(self) -> None:
         if self.tracer.busy or self.tracer.failure is not None or "trace_status" in vars(self):
             self.trace_status.refresh()
@@ -255,7 +238,7 @@ class MemoryTab(QuestionTab):
         """Return what `gpu-planner fit --json` prints for this plan."""
         return self.workspace.evaluation.model_dump_json(indent=2)
 
-    def _picture(self) -> QPixmap:
+    def picture(self) -> QPixmap:
         """Return a picture of the answer with its bar and breakdown."""
         last = self.evidence if self.evidence.isVisible() else self.answer
         return self._picture_of(self.answer, last)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
@@ -46,6 +45,21 @@ def in_column(
 ) -> QVBoxLayout:
     """Return a vertical layout of `items`, which is set on `owner`; the default spacing is that of the style."""
     return _filled_layout(QVBoxLayout(), items, owner, margins, spacing)
+
+
+def in_grid(
+    owner: QWidget | None = None, *, across: int, down: int, stretched: int, margins: Margins = 0
+) -> QGridLayout:
+    """Return an empty grid with these gaps in pixels, whose column `stretched` takes the width that is left."""
+    grid = QGridLayout()
+    if owner is not None:
+        owner.setLayout(grid)
+    if margins is not None:
+        grid.setContentsMargins(_margins_of_sides(margins))
+    grid.setHorizontalSpacing(across)
+    grid.setVerticalSpacing(down)
+    grid.setColumnStretch(stretched, 1)
+    return grid
 
 
 def add_items(layout: QBoxLayout, *items: Item) -> None:
@@ -263,18 +277,6 @@ def laid_out_at_once(changing: QWidget) -> Iterator[None]:
         layout.activate()
 
 
-def tab_stops(layout: QLayout) -> Iterator[QWidget]:
-    """Yield the widgets in `layout` that the tab key can reach, including hidden widgets, in reading order."""
-    items = filter(None, map(layout.itemAt, reading_order(layout)))
-    for inner, widget in ((item.layout(), item.widget()) for item in items):
-        if inner is not None:
-            yield from tab_stops(inner)
-        elif widget is not None and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
-            yield widget
-        elif widget is not None and (nested := widget.layout()) is not None:
-            yield from tab_stops(nested)
-
-
 def reading_order(layout: QLayout) -> Iterable[int]:
     """Return the indexes of a layout's items in reading order, which differs from the order of insertion in a grid."""
     indexes = range(layout.count())
@@ -282,12 +284,6 @@ def reading_order(layout: QLayout) -> Iterable[int]:
         return indexes
     # Row, column, row span and column span.
     return sorted(indexes, key=lambda index: cast("tuple[int, int, int, int]", layout.getItemPosition(index)))
-
-
-def set_tab_order(stops: tuple[QWidget, ...]) -> None:
-    """Let the tab key visit the widgets in the order of `stops` instead of the order of creation."""
-    for before, after in pairwise(stops):
-        QWidget.setTabOrder(before, after)
 
 
 def focus_stops(widget: QWidget) -> Iterator[QWidget]:

@@ -28,7 +28,7 @@ def workload(tab: MemoryTab) -> Inference:
 def shown(tab: MemoryTab) -> set[str]:
     names = (*(f"engine.{name}" for name in setting_names()), "gpu_layers")
     questions = tab.controls.questions["inference"]
-    asked = {name: questions.existing_input(name) for name in names}
+    asked = {name: questions._inputs.get(name) for name in names}
     return {name.removeprefix("engine.") for name, made in asked.items() if made and not made.isHidden()}
 
 
