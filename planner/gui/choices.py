@@ -103,8 +103,8 @@ def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
 
 
 def selected_card_name(workspace: Workspace, gpu_id: object) -> str:
-    """Return the name of the card `gpu_id`, or `No card` for None."""
-    return "No card" if gpu_id is None else workspace.catalog.hardware.gpu(str(gpu_id)).name
+    """Return the name of the card `gpu_id`, or `No GPU` for None."""
+    return "No GPU" if gpu_id is None else workspace.catalog.hardware.gpu(str(gpu_id)).name
 
 
 def model_detail(parameters: int, context: int | None, *, is_brief: bool = False) -> str:

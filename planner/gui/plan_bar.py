@@ -252,7 +252,7 @@ class PlanBar(QWidget):
         self._workload.show_text(f"{phrase[:1].upper()}{phrase[1:]}", ("swap", "muted"))
         name = None if plan.gpu is None else self._card_name(plan.gpu)
         cards = cards_phrase(plan.workload, plan.count, name, workspace.catalog.hardware)
-        self._cards.show_text(cards or "Choose a card", ("card", "muted"))
+        self._cards.show_text(cards or "Choose a GPU", ("card", "muted"))
         self._verdict.show_text(verdict_phrase(memory), verdict_icon(memory.verdict))
         runs = not cannot_run(memory)
         self._show_time_text(pace_phrase(workspace.evaluation.time) if runs else "")
@@ -351,7 +351,7 @@ class PlanBar(QWidget):
     def _card_popover(self) -> SearchPopover:
         form = LabelledForm(self._theme)
         form.add("&Number of GPUs", self._card_count_field, lambda: 1)
-        popover = SearchPopover(self, self._theme, "Search cards", header=form)
+        popover = SearchPopover(self, self._theme, "Search GPUs", header=form)
         popover.chosen.connect(partial(self._apply_plan_change, "card", "gpu"))
         popover.anchor_clicked.connect(partial(self._navigator.tab_requested.emit, "catalog"))
         return popover

@@ -63,7 +63,7 @@ def test_the_bar_follows_the_plan(bar: PlanBar, workspace: Workspace):
     workspace.apply("number of cards", count=8)
     assert parts(bar)[2].startswith("8 × ")
     workspace.apply("card", gpu=None)
-    assert parts(bar)[2] == "Choose a card"
+    assert parts(bar)[2] == "Choose a GPU"
     assert parts(bar)[3].startswith("Needs ")
 
 

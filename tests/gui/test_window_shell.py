@@ -198,7 +198,7 @@ def test_the_palette_leads_to_a_setting(window: MainWindow, qtbot: QtBot):
 
 
 @pytest.mark.parametrize(
-    ("words", "title"), [("offline", "Manual"), ("internet", "Manual"), ("which card", "Find cards that fit")]
+    ("words", "title"), [("offline", "Manual"), ("internet", "Manual"), ("which card", "Find GPUs that fit")]
 )
 def test_the_palette_finds_actions_by_other_words(window: MainWindow, qtbot: QtBot, words: str, title: str):
     do(window, "view.palette")

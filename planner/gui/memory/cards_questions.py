@@ -110,11 +110,11 @@ class CardCountRow(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, row_index: int) -> None:
         super().__init__()
         self.card = PickerField(
-            theme, lambda: card_choices(workspace), lambda value: selected_card_name(workspace, value), "Search cards"
+            theme, lambda: card_choices(workspace), lambda value: selected_card_name(workspace, value), "Search GPUs"
         )
         self.number = NumberField(1, 100_000)
         self.number.setFixedWidth(_NUMBER_WIDTH)
-        self.remove = IconButton(theme, "close", "Remove these cards")
+        self.remove = IconButton(theme, "close", "Remove these GPUs")
         self.card.set_name(f"GPUs, kind {row_index + 1}")
         self.number.set_name(f"Number of GPUs of kind {row_index + 1}")
         layout = QHBoxLayout(self)
@@ -141,7 +141,7 @@ class CardsQuestions(QWidget):
         super().__init__()
         self._workspace, self._theme = workspace, theme
         self.card = PickerField(
-            theme, lambda: card_choices(workspace), lambda value: selected_card_name(workspace, value), "Search cards"
+            theme, lambda: card_choices(workspace), lambda value: selected_card_name(workspace, value), "Search GPUs"
         )
         self.count = NumberField(1, 100_000)
         self.unequal = CardList(workspace, theme)
@@ -149,15 +149,15 @@ class CardsQuestions(QWidget):
         self.others = make_input(others, theme, workspace)
         self.add = link_button(
             "Add &another kind…",
-            "Plan for different cards in one machine.",
+            "Plan for different GPUs in one machine.",
         )
         self._form = form = new_form(theme)
-        form.add("Card", self.card, hint="The card that trains or runs the model.")
+        form.add("GPU", self.card, hint="The GPU that trains or runs the model.")
         form.add(
             "&Number of GPUs",
             self.count,
             lambda: 1,
-            "If the model fits on one card, each card holds a full copy; otherwise they share it.",
+            "If the model fits on one GPU, each GPU holds a full copy; otherwise they share it.",
         )
         form.add_across(self.unequal)
         form.add_below(button_row(self.add))
@@ -208,7 +208,7 @@ class CardsQuestions(QWidget):
 
     @cached_property
     def _card_popover(self) -> SearchPopover:
-        popover = SearchPopover(self, self._theme, "Search cards")
+        popover = SearchPopover(self, self._theme, "Search GPUs")
         popover.chosen.connect(self._add_card_kind)
         return popover
 

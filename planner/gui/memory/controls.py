@@ -43,8 +43,8 @@ class FindCardsButton(QPushButton):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.setText("Find cards that fit…")
-        self.setToolTip("List the cards that this plan fits on")
+        self.setText("Find GPUs that fit…")
+        self.setToolTip("List the GPUs that this plan fits on")
         self._workspace, self._theme = workspace, theme
         self.clicked.connect(self.open)
 
@@ -82,7 +82,7 @@ class CompareButton(QPushButton):
         self._workspace, self._theme = workspace, theme
         menu = QMenu(self)
         menu.addAction("This plan as it is &now", lambda: self.pin(workspace.plan))
-        menu.addAction("Another &card…", self._open_card_list)
+        menu.addAction("Another &GPU…", self._open_card_list)
         menu.addAction("Another &model…", self._open_model_list)
         menu.addAction("A &recipe…", self._open_recipe_list)
         menu.addAction("A saved p&lan…", self.choose_file)
@@ -95,7 +95,7 @@ class CompareButton(QPushButton):
     @cached_property
     def cards(self) -> SearchPopover:
         """Return the searchable list of cards."""
-        return self._make_popover("Search cards", self._pin_card)
+        return self._make_popover("Search GPUs", self._pin_card)
 
     @cached_property
     def models(self) -> SearchPopover:

@@ -52,7 +52,7 @@ def _stage_text(row: DeviceRow) -> str:
 
 
 _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
-    text_column("card", "Cards", lambda row: row.card, width=18, about="Cards that hold the same parts of the plan"),
+    text_column("card", "GPUs", lambda row: row.card, width=18, about="GPUs that hold the same parts of the plan"),
     Column(
         "stage",
         "Stage",
@@ -129,10 +129,10 @@ class DeviceTable(QWidget):
             self._model,
             theme,
             markers={"verdict": lambda row: verdict_icon(row.share.verdict)},
-            name="Memory of each card",
+            name="Memory of each GPU",
         )
         self.table.horizontalHeader().setStretchLastSection(True)
-        heading = make_label("Memory of each card", font=theme.font(bold=True))
+        heading = make_label("Memory of each GPU", font=theme.font(bold=True))
         in_column(heading, self.table, owner=self, spacing=theme.spacing.tiny)
 
     def set_view(self, view: MemoryView) -> None:

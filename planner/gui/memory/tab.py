@@ -53,7 +53,7 @@ class MemoryTab(QuestionTab):
     key: ClassVar[str] = "memory"
     title: ClassVar[str] = "Memory"
     icon_name: ClassVar[str] = "memory"
-    primary_action: ClassVar[str] = "List the &smallest cards that fit"
+    primary_action: ClassVar[str] = "List the &smallest GPUs that fit"
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, start: Start = start_in_child) -> None:
         super().__init__(workspace, theme, tasks)

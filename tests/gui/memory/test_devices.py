@@ -44,7 +44,7 @@ def test_the_rows_are_copied_with_the_keyboard(unequal, qtbot):
     table.selectAll()
     qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QGuiApplication.clipboard().text().splitlines()
-    assert lines[0].startswith("Cards\tStage\tLayers\tNeeds, GiB")
+    assert lines[0].startswith("GPUs\tStage\tLayers\tNeeds, GiB")
     assert len(lines) == 1 + len(unequal.devices.rows)
 
 

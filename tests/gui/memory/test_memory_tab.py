@@ -215,7 +215,7 @@ def test_a_card_that_cannot_run_it_gives_the_reason_and_no_numbers(tab: MemoryTa
 def test_without_a_card_the_need_is_said(tab: MemoryTab):
     tab.workspace.apply("card", gpu=None)
     assert tab.answer.headline.startswith("Needs ")
-    assert tab.controls.cards.card.text == "No card"
+    assert tab.controls.cards.card.text == "No GPU"
 
 
 def test_an_encoder_is_not_asked_about_generating(tab: MemoryTab, catalog):
