@@ -110,7 +110,7 @@ def print_table(app: "QApplication", tab: "CatalogTab", runs: int) -> None:
 def print_plot(app: "QApplication", tab: "CatalogTab", runs: int) -> None:
     """Print a change of the filter and of what is drawn, with the plot in view."""
     from planner.gui.catalog.filters import CatalogFilter
-    from planner.gui.catalog.scatter.panel import PRESETS
+    from planner.gui.catalog.scatter_panel import PRESETS
 
     tab.show_view("scatter")
     app.processEvents()

@@ -32,8 +32,8 @@ from window_kills import warm_up
 
 from planner.cli.main import main as command
 from planner.gui import app as gui_app
+from planner.gui import start_page as _start_page  # noqa: F401  # every window shows it
 from planner.gui.autosave import SavedSession
-from planner.gui.start import page as _start_page  # noqa: F401  # every window shows it
 from planner.gui.workspace import SAMPLE_PLAN
 from planner.plan.files import load_plan
 

@@ -237,7 +237,7 @@ def actions(window: "MainWindow") -> Actions:
 
 def start_actions(window: "MainWindow") -> Actions:
     """Yield what a person does on the Start page."""
-    from planner.gui.start.page import StartPage
+    from planner.gui.start_page import StartPage
 
     start = window.tab
     assert isinstance(start, StartPage)

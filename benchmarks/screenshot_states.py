@@ -42,7 +42,7 @@ BROKEN_MODULE = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(
 
 def draw_start(window: "MainWindow", folder: Path) -> None:
     """Draw the Start page behind each of its doors."""
-    from planner.gui.start.page import StartPage
+    from planner.gui.start_page import StartPage
 
     wait_until(lambda: window.workspace.detection != "pending")
     window.show_tab("start")
@@ -282,7 +282,7 @@ def draw_blocking(window: "MainWindow", file: Path, show: Callable[[], object]) 
 
 def open_options(window: "MainWindow") -> None:
     """Open the recommendation with all its options."""
-    from planner.gui.recommend.dialog import RecommendDialog
+    from planner.gui.cost.recommend_dialog import RecommendDialog
 
     tab = window.cost()
     tab.choose_hardware()
@@ -314,7 +314,7 @@ def trace_broken(window: "MainWindow", folder: Path) -> None:
 
 def draw_empty(window: "MainWindow", folder: Path) -> None:
     """Draw the views that have nothing to show: a search without a match, no card to compare, no model chosen."""
-    from planner.gui.start.page import StartPage
+    from planner.gui.start_page import StartPage
 
     tab = window.catalog()
     tab.gpus.search("at least 5000 GiB under 100 USD")

@@ -279,7 +279,7 @@ def sample_costs() -> "dict[str, Plan]":
 
 def draw_serving(window: "MainWindow", folder: Path) -> None:
     """Draw a simulated service with its charts, one that cannot keep up, and the search for its hardware."""
-    from planner.gui.cost.serving.search_dialog import ServingSearchDialog
+    from planner.gui.cost.serving_search import ServingSearchDialog
 
     tab = window.cost()
     panel = tab.serving

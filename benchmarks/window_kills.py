@@ -34,8 +34,8 @@ from PySide6.QtCore import QTimer
 
 from planner import Inference, Plan
 from planner.gui import app as gui_app
+from planner.gui import start_page as _start_page  # noqa: F401  # every window shows it
 from planner.gui.autosave import SavedSession
-from planner.gui.start import page as _start_page  # noqa: F401  # every window shows it
 from planner.gui.workspace import SAMPLE_PLAN
 from planner.paths import own_hardware_file, prices_dir
 from planner.plan.catalog import load_catalog_or_bundled

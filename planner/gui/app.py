@@ -45,27 +45,26 @@ _DETECT_AFTER_MS: Final = 1500
 """Delay of the detection of cards, so that the window is drawn and responsive first."""
 LATER_IMPORTS: Final = (
     "planner.gui.memory.tab",
-    "planner.gui.memory.curves.plot",
+    "pyqtgraph",
     "planner.plan.editing.goals",
     "planner.memory.software.pytorch",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
     "planner.gui.cost.tab",
-    "planner.gui.cost.curve_plot",
     "planner.gui.monitor.tab",
     "planner.gui.monitor.plots.metric_plot",
-    "planner.gui.recommend.dialog",
+    "planner.gui.cost.recommend_dialog",
     "planner.gui.cost.prices_dialog",
     "planner.gui.memory.trace.dialog",
     "planner.trace.run",
     "planner.gui.memory.log_dialog",
     "planner.gui.memory.pinned_comparison",
     "planner.gui.catalog.system_page",
-    "planner.gui.catalog.scatter.panel",
-    "planner.gui.catalog.scatter.plot",
-    "planner.gui.catalog.scatter.data",
+    "planner.gui.catalog.scatter_panel",
+    "planner.gui.catalog.scatter_plot",
+    "planner.gui.catalog.scatter_data",
     "planner.gui.manual",
-    "planner.gui.start.page",
+    "planner.gui.start_page",
     "numpy.ma",  # numpy imports it when it is first needed, by the scatter plot
 )
 """Modules to import in the background, beginning with those that the user's first clicks are likely to need."""

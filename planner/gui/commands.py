@@ -251,7 +251,7 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         _is_plan_shown,
     ),
     UnboundAction(
-        "plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card", _is_plan_shown
+        "plan.card", "&Choose a GPU…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card", _is_plan_shown
     ),
     UnboundAction(
         "plan.preset", "Start from a rec&ipe…", "Plan/1", lambda w: w.navigator.start_from_recipe(), "Ctrl+Shift+R"
@@ -357,7 +357,7 @@ _COST: Final[tuple[UnboundAction["MainWindow"], ...]] = (
 _TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction(
         "plan.find-cards",
-        "&Find cards that fit",
+        "&Find GPUs that fit",
         "Plan/5",
         lambda w: w.show_fitting_cards(),
         "Ctrl+Shift+F",

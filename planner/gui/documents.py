@@ -132,7 +132,7 @@ class Documents(QObject):
 
         def report_error(error: BaseException) -> None:
             close_progress()
-            self._report_error(self._with_built_in_models(error))
+            self._workspace.report(self._with_built_in_models(error))
 
         self._tasks.run(
             "open", partial(load_hub_model, name, stop.is_set), use_model, report_error, stop=close_progress
@@ -153,7 +153,7 @@ class Documents(QObject):
         name, _ = QFileDialog.getSaveFileName(self._window, "Save the trace", str(suggestion), _TRACES)
         if name:
             save = partial(_save_recording, facts.digest, Path(name))
-            self._tasks.run("save-trace", save, lambda _saved: None, self._report_error)
+            self._tasks.run("save-trace", save, lambda _saved: None, self._workspace.report)
 
     def open(self, path: Path) -> None:
         """Open a plan, a model's file or folder, a training file or a trace.
@@ -172,7 +172,7 @@ class Documents(QObject):
             self._read_and_use(path)
 
     def _read_and_use(self, path: Path) -> None:
-        self._tasks.run("open", partial(_read_content, path), partial(self._use_content, path), self._report_error)
+        self._tasks.run("open", partial(_read_content, path), partial(self._use_content, path), self._workspace.report)
 
     @Slot()
     def save(self) -> bool:
@@ -196,7 +196,7 @@ class Documents(QObject):
         if path is not None:
             workspace = self._workspace
             write = partial(_write_report, path, workspace.plan, workspace.pin.plan, workspace.catalog)
-            self._tasks.run("report", write, self._on_report_written, self._report_error)
+            self._tasks.run("report", write, self._on_report_written, self._workspace.report)
 
     def _on_report_written(self, path: Path) -> None:
         self._workspace.noticed.emit(f"Wrote the report to {path}.", "It opens in a browser and in GPU Planner.")
@@ -268,7 +268,7 @@ class Documents(QObject):
 
         read = partial(request_of_config, text, self._workspace.catalog)
         self._workspace.navigator.show_memory()
-        self._tasks.run("open", read, self._workspace.navigator.trace_requested.emit, self._report_error)
+        self._tasks.run("open", read, self._workspace.navigator.trace_requested.emit, self._workspace.report)
 
     def _apply_recipe(self, recipe: "Recipe", path: Path) -> None:
         """Apply a training file to the plan in one undo step, with its model if known, and report what was read."""
@@ -294,10 +294,6 @@ class Documents(QObject):
             choice = ModelChoice.of_file(model.name, model.architecture, model.path or model.name)
             self._workspace.end_gesture()
             self._workspace.answer("model", {"model": choice})
-
-    def _report_error(self, error: BaseException) -> None:
-        with self._workspace.reporting():
-            raise error
 
     def _with_built_in_models(self, error: BaseException) -> BaseException:
         """Return the error of a network with what works without one."""

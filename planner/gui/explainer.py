@@ -8,8 +8,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QLabel, QMenu, QTableView, QWidget
 
 from planner.glossary import GlossaryTerm, glossary
-from planner.gui.drawing import DRAWING_SIZE, drawing_pixmap
-from planner.gui.theme import Theme
+from planner.gui.theme import DRAWING_SIZE, Theme, drawing_pixmap
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.dialogs import open_once
 from planner.gui.widgets.labels import make_label

@@ -30,8 +30,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.gui.drawing import DRAWING_SIZE, drawing_pixmap
-from planner.gui.theme import Theme
+from planner.gui.theme import DRAWING_SIZE, Theme, drawing_pixmap
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label

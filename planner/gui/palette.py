@@ -12,10 +12,9 @@ from planner.glossary import GlossaryTerm, glossary
 from planner.gui.actions import Action, ActionSet
 from planner.gui.choices import card_choices, model_choices
 from planner.gui.explainer import Explainer
-from planner.gui.memory.questions.inputs import field_context_of
+from planner.gui.memory.inputs import field_context_of
 from planner.gui.theme import Theme
-from planner.gui.widgets.popover import SearchPopover
-from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.popover import Choice, SearchPopover
 from planner.gui.workspace import Workspace
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.plan import ModelChoice
@@ -119,7 +118,7 @@ class CommandPalette(SearchPopover):
 
     def _plan_for(self, model: str) -> None:
         """Plan for another model; on the Start page, it is the answer to the question about the model."""
-        from planner.gui.start.page import StartPage  # the start does not wait for it
+        from planner.gui.start_page import StartPage  # the start does not wait for it
 
         choice, tab = ModelChoice(id=model), self._window.tab
         if isinstance(tab, StartPage):

@@ -7,13 +7,13 @@ from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QKeyEvent, QPixmap, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QPushButton, QWidget
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton, link_button
 from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row, scrolled
-from planner.gui.widgets.result_menu import picture_of
+from planner.gui.widgets.result_menu import ResultFormats, ResultMenu, picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 
@@ -169,6 +169,16 @@ class QuestionTab(Tab):
         """Open the drawer if there is one."""
         self.drawer.setChecked(True)
 
+    def _make_copy_menu(self, button: QPushButton, csv: Callable[[], str], json: Callable[[], str]) -> None:
+        """Let `button` copy or save the tab's result."""
+        self.copy_menu = ResultMenu(ResultFormats(self.copy_result, csv, json, self.picture), self.key, self)
+        self.copy_menu.failed.connect(self.workspace.failed)
+        button.setMenu(self.copy_menu)
+
+    def picture(self) -> QPixmap:
+        """Return a picture of the answer with its evidence."""
+        raise NotImplementedError
+
     def _picture_of(self, first: QWidget, last: QWidget) -> QPixmap:
         """Return a picture of the column of results from the widget `first` to the widget `last`."""
         return picture_of(self._body, first.geometry().united(last.geometry()), self.theme.spacing.medium)
@@ -200,7 +210,7 @@ TABS: Final = (
     TabEntry("cost", "Cost", "cost", "planner.gui.cost.tab", "CostTab"),
     TabEntry("monitor", "Monitor", "monitor", "planner.gui.monitor.tab", "MonitorTab"),
 )
-START: Final = TabEntry("start", "Start", "home", "planner.gui.start.page", "StartPage")
+START: Final = TabEntry("start", "Start", "home", "planner.gui.start_page", "StartPage")
 """The page of the first start, which the window has beside its tabs."""
 
 

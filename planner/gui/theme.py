@@ -1,15 +1,15 @@
-"""The theme: colors, lengths, fonts and icons from `resources/tokens`, applied as a palette and a style sheet."""
+"""The theme: colors, lengths, fonts, icons and drawings, applied as a palette and a style sheet."""
 
 import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from time import thread_time
 from typing import Final, Literal
 
 import shiboken6
-from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QByteArray, QObject, QRectF, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QProxyStyle, QStyle, QStyleOption, QWidget
@@ -350,3 +350,28 @@ class ThemedIcons(QProxyStyle):
         if standard in ICONS:
             return self._draw(*ICONS[standard])
         return super().standardIcon(standard, option, widget)
+
+
+DRAWING_SIZE = QSize(320, 140)
+
+
+def drawing_pixmap(theme: Theme, name: str, ratio: float) -> QPixmap:
+    """Return the drawing `name` in the theme's colors, for a device pixel ratio."""
+    svg = re.sub(r"@([\w-]+)", lambda role: theme.tokens.colors[role[1]], _drawing_svg(name))
+    return _painted(svg, ratio)
+
+
+@cache
+def _drawing_svg(name: str) -> str:
+    return (resources_dir() / "drawings" / f"{name}.svg").read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=64)
+def _painted(svg: str, ratio: float) -> QPixmap:
+    pixmap = QPixmap(DRAWING_SIZE * ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    QSvgRenderer(QByteArray(svg.encode())).render(painter)
+    painter.end()
+    pixmap.setDevicePixelRatio(ratio)
+    return pixmap

@@ -21,23 +21,21 @@ from PySide6.QtWidgets import (
 
 from planner.errors import PlannerError
 from planner.gui.actions import ActionSet
+from planner.gui.banner import Banner
 from planner.gui.commands import declare
 from planner.gui.documents import Documents
 from planner.gui.explainer import Explainer
-from planner.gui.frame.banner import Banner
-from planner.gui.frame.plan_bar import PlanBar
-from planner.gui.frame.status_line import StatusLine
 from planner.gui.navigator import Navigator
 from planner.gui.palette import CommandPalette
+from planner.gui.plan_bar import PlanBar
 from planner.gui.settings import Scheme, WindowSettings
+from planner.gui.status_line import StatusLine
 from planner.gui.tab import START, TABS, Tab, TabEntry
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton
-from planner.gui.widgets.dialogs import open_once
-from planner.gui.widgets.dropped_file import dropped_path
-from planner.gui.widgets.focus import InReadingOrder, focus_by_key, focus_stops
-from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row
+from planner.gui.widgets.dialogs import dropped_path, open_once
+from planner.gui.widgets.layout import STRETCH, InReadingOrder, focus_by_key, focus_stops, hairline, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 

@@ -319,6 +319,11 @@ class Workspace(QObject):
         except PlannerError as error:
             self.failed.emit(error)
 
+    def report(self, error: BaseException) -> None:
+        """Show the `PlannerError` of a background task in the banner; any other error is raised."""
+        with self.reporting():
+            raise error
+
     @contextmanager
     def step(self) -> Iterator[None]:
         """Combine all plan changes in this `with` block into one undo step; show a `PlannerError` in the banner."""

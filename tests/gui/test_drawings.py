@@ -4,8 +4,7 @@ from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtSvg import QSvgRenderer
 
-from planner.gui.drawing import DRAWING_SIZE, drawing_pixmap
-from planner.gui.theme import load_tokens
+from planner.gui.theme import DRAWING_SIZE, drawing_pixmap, load_tokens
 from planner.paths import resources_dir
 
 FILES = sorted((resources_dir() / "drawings").glob("*.svg"))

@@ -7,18 +7,17 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QToolB
 from pytestqt.qtbot import QtBot
 
 from planner.errors import PlannerError
-from planner.gui.frame.banner import Banner
+from planner.gui.banner import Banner
 from planner.gui.theme import Theme, contrast
 from planner.gui.widgets.buttons import IconButton, push_button
-from planner.gui.widgets.focus import focus_stops
 from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField, RadioField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
-from planner.gui.widgets.layout import in_row, tab_stops
-from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.labels import VerdictBadge
+from planner.gui.widgets.layout import focus_stops, in_row
+from planner.gui.widgets.popover import Choice
 from planner.gui.widgets.section import Section
-from planner.gui.widgets.status_icons import VerdictBadge
 
 OPTIONS = (("adamw", "AdamW"), ("sgd", "SGD"), (None, "As stored"))
 
@@ -280,5 +279,5 @@ def test_a_row_in_a_reserved_line_comes_between_the_others_for_the_tab_key_too(q
     form.add("Between", between, line=line)
     form.show()
     assert first.y() < between.y() < last.y()
-    boxes = [stop for stop in tab_stops(form.layout()) if isinstance(stop, QComboBox)]
+    boxes = [stop for stop in focus_stops(form) if isinstance(stop, QComboBox)]
     assert [one.isAncestorOf(box) for one, box in zip((first, between, last), boxes, strict=True)] == [True] * 3

@@ -7,8 +7,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from planner.cost.terms import CostTerms, Run
-from planner.gui.frame.plan_bar import PartButton, PlanBar
+from planner.cost.job import Run
+from planner.cost.terms import CostTerms
+from planner.gui.plan_bar import PartButton, PlanBar
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
@@ -62,7 +63,7 @@ def test_the_bar_follows_the_plan(bar: PlanBar, workspace: Workspace):
     workspace.apply("number of cards", count=8)
     assert parts(bar)[2].startswith("8 × ")
     workspace.apply("card", gpu=None)
-    assert parts(bar)[2] == "Choose a card"
+    assert parts(bar)[2] == "Choose a GPU"
     assert parts(bar)[3].startswith("Needs ")
 
 

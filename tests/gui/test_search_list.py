@@ -7,8 +7,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.popover import Popover, SearchPopover
-from planner.gui.widgets.search_list import Choice, SearchList, match_rank, search_choices
+from planner.gui.widgets.popover import Choice, Popover, SearchList, SearchPopover, match_rank, search_choices
 
 CARDS = (
     Choice("a100", "A100 SXM 80 GB", "80.0 GiB"),

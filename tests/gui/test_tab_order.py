@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QT
 from pytestqt.qtbot import QtBot
 
 from planner.gui.tab import START, TABS
-from planner.gui.widgets.focus import focus_stops
+from planner.gui.widgets.layout import focus_stops
 from planner.gui.window import MainWindow
 
 DIALOGS = (

@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QWidget
 import planner.gui
 from planner.errors import SpecError
 from planner.gui.catalog.own_cards import ChangeDialog, NewCardDialog
-from planner.gui.frame.plan_bar import PlanBar
+from planner.gui.cost.recommend_dialog import RecommendDialog
 from planner.gui.memory.trace.dialog import TraceDialog
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.monitor.settings_dialog import SettingsDialog
-from planner.gui.recommend.dialog import RecommendDialog
+from planner.gui.plan_bar import PlanBar
 from planner.gui.widgets.inputs.number_field import TypedNumber
 from planner.gui.window import MainWindow
 from planner.numbers import parse_number

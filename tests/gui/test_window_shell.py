@@ -8,7 +8,7 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QLineEdit, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from planner.gui.frame.status_line import StatusLine
+from planner.gui.status_line import StatusLine
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import ElidedLabel
 from planner.gui.window import MainWindow, TabList
@@ -198,7 +198,7 @@ def test_the_palette_leads_to_a_setting(window: MainWindow, qtbot: QtBot):
 
 
 @pytest.mark.parametrize(
-    ("words", "title"), [("offline", "Manual"), ("internet", "Manual"), ("which card", "Find cards that fit")]
+    ("words", "title"), [("offline", "Manual"), ("internet", "Manual"), ("which card", "Find GPUs that fit")]
 )
 def test_the_palette_finds_actions_by_other_words(window: MainWindow, qtbot: QtBot, words: str, title: str):
     do(window, "view.palette")

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QInputDialog,
     QLineEdit,
     QMenu,
-    QPushButton,
     QToolButton,
     QWidget,
 )
@@ -23,9 +22,10 @@ from planner.errors import PlannerError
 from planner.gui.catalog.filters import conditions
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.page import Page
-from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
+from planner.gui.settings import View
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import hairline, in_row
 from planner.gui.workspace import Workspace
@@ -155,12 +155,9 @@ class CatalogBar(QWidget):
         self.filters.setToolTip("Show or hide the filters")
         self.filters.setCheckable(True)
         self.filters.setChecked(True)
-        self.columns = QPushButton("Col&umns")
-        self.columns.setToolTip("Choose and sort the columns")
-        self.saved = QPushButton("Saved fi&lters")
-        self.saved.setToolTip("Save filters, and use saved ones")
-        self._export = QPushButton("Export")
-        self._export.setToolTip("Copy or save what is shown")
+        self.columns = push_button("Col&umns", "Choose and sort the columns")
+        self.saved = push_button("Saved fi&lters", "Save filters, and use saved ones")
+        self._export = push_button("Export", "Copy or save what is shown")
         self.count = make_label(role="muted")
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.pages, self._views = QButtonGroup(self), QButtonGroup(self)

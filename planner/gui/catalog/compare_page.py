@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QCheckBox, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 
 from planner.gui.catalog.compare_table import CompareTable
 from planner.gui.choices import hardware_choices, several_of
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.buttons import check_box, push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.popover import SearchPopover
@@ -48,10 +48,8 @@ class EmptyComparison(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         space = theme.spacing
-        self.add = push_button("&Add a card or system…", role="primary")
-        self.add.setToolTip("Choose what to compare")
-        self.show_table = QPushButton("Select in the &table")
-        self.show_table.setToolTip("Go to the table, to select the rows to compare")
+        self.add = push_button("&Add a card or system…", "Choose what to compare", "primary")
+        self.show_table = push_button("Select in the &table", "Go to the table, to select the rows to compare")
         explanation = (
             f"Compare up to {MAX_COMPARED} cards and systems: whether your plan fits on each, how long it takes, and "
             "what it costs. In the table, select rows and press Compare."
@@ -85,18 +83,13 @@ class ComparePage(QWidget):
         self._requested: object = None
         self.table = CompareTable(theme)
         self._nothing = EmptyComparison(theme)
-        self._only = QCheckBox("Only &differences")
-        self._only.setToolTip("Hide the lines in which all entries agree")
-        self._add = QPushButton("&Add…")
-        self._add.setToolTip("Add a card or a system to the comparison")
+        self._only = check_box("Only &differences", "Hide the lines in which all entries agree")
+        self._add = push_button("&Add…", "Add a card or a system to the comparison")
         self._fewer = QPushButton("Fe&wer cards")
         self._more = QPushButton("&More cards")
-        self._use = QPushButton("&Use in the plan")
-        self._use.setToolTip("Make the selected entry the plan's hardware")
-        self._remove = QPushButton("&Remove")
-        self._remove.setToolTip("Take the selected entry out of the comparison")
-        self._clear = QPushButton("C&lear")
-        self._clear.setToolTip("Take all entries out of the comparison")
+        self._use = push_button("&Use in the plan", "Make the selected entry the plan's hardware")
+        self._remove = push_button("&Remove", "Take the selected entry out of the comparison")
+        self._clear = push_button("C&lear", "Take all entries out of the comparison")
         self._notes = make_label(wrap=True)
         self._bar = QWidget()
         self._pages = QStackedWidget()
@@ -230,8 +223,7 @@ class ComparePage(QWidget):
 
     def _on_error(self, error: BaseException) -> None:
         self._requested = None  # so that the same request is tried again
-        with self._workspace.reporting():
-            raise error
+        self._workspace.report(error)
 
     def _entry_of_id(self, entry_id: str) -> ComparisonEntry | None:
         record_key, _, number = entry_id.partition("@")

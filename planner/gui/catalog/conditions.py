@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from planner.gui.catalog.filters import FilterCondition, RecordFilter
 from planner.gui.theme import Theme, set_style_role
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column
 from planner.present import format as fmt
@@ -76,8 +77,7 @@ class EmptyResult(QWidget):
         self._words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._about = make_label(wrap=True)
         self._about.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._button = QPushButton()
-        self._button.setToolTip("Show results again")
+        self._button = push_button("", "Show results again")
         in_column(
             STRETCH,
             self._words,

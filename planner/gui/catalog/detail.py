@@ -10,7 +10,6 @@ from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QPushButton,
     QSizePolicy,
     QToolTip,
     QWidget,
@@ -20,9 +19,8 @@ from planner.glossary import GlossaryTerm
 from planner.gui.catalog.describe import RecordSummary
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import VerdictBadge, make_label
 from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
-from planner.gui.widgets.status_icons import VerdictBadge
 from planner.gui.widgets.terms import explain, explained_tooltip, term_of, underline_text
 from planner.present import format as fmt
 from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup
@@ -306,8 +304,7 @@ class DetailPane(QWidget):
         self._badge = VerdictBadge(theme)
         self._sentence = make_label(wrap=True)
         self._use = push_button("", "Use it in the plan", "primary")
-        self._compare = QPushButton("Compare")
-        self._compare.setToolTip("Add it to the comparison")
+        self._compare = push_button("Compare", "Add it to the comparison")
         self._sources = QCheckBox("Sho&w sources")
         self._figures = FigureList(theme)
         self._notes = make_label(wrap=True)

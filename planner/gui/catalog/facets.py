@@ -24,7 +24,7 @@ from planner.gui.threads import CalmTimer
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import ScrollColumn, in_column, in_row, set_tab_order, tab_stops
+from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.numbers import AMOUNT, GIBIBYTES, MONEY, WATTS, YEAR, NumberKind
 from planner.present import format as fmt
@@ -310,8 +310,7 @@ class FacetPanel(ScrollColumn):
         self._theme, self._settings = theme, settings
         self._empty = self._filter = empty
         self._kind = empty.kind
-        self._clear = link_button("Clear all")
-        self._clear.setToolTip("Clear all filters")
+        self._clear = link_button("Clear all", "Clear all filters")
         self._toggles = {field: QCheckBox(words.format(self._kind.things)) for field, (_, words) in TOGGLES.items()}
         self._rows = rows
         self._counts: Mapping[str, Mapping[str | None, int]] = {}
@@ -319,7 +318,6 @@ class FacetPanel(ScrollColumn):
         self._groups: dict[str, FacetGroup] = {}
         self._ranges: dict[str, RangeGroup] = {}
         self._sections: dict[str, Section] = {}
-        self._last_stop: QWidget = self._clear
         last = [facet for facet in self._kind.facets if facet not in self._kind.first]
         self._unbuilt = [*self._kind.first, *self._kind.ranges, *last]
         self._lay_out()
@@ -349,11 +347,6 @@ class FacetPanel(ScrollColumn):
         for widget in section.findChildren(QWidget):
             widget.ensurePolished()  # or the layout would keep the sizes that they have without the theme
         self._body_column.insertWidget(self._body_column.count() - 1, section)
-        layout = section.layout()
-        if layout is not None:
-            stops = (self._last_stop, *tab_stops(layout))
-            set_tab_order(stops)
-            self._last_stop = stops[-1]
         self._show_in_section(key)
         if self._unbuilt:
             self._building.start()
@@ -411,7 +404,6 @@ class FacetPanel(ScrollColumn):
             column.addWidget(box)
         column.addStretch(1)
         self._body_column = column
-        self._last_stop = box
         self.setWidget(body)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName("Filters")

@@ -211,12 +211,14 @@ class NameSearch:
 
     def __init__(self, records: Sequence[SearchableRecord]) -> None:
         self._texts = tuple((record.id, record.search_text, record.kind_words) for record in records)
+        self._kinds = frozenset(kind_words for _, _, kind_words in self._texts)
 
     def ids_containing(self, text: str) -> frozenset[str]:
         """Return the ids of the records that contain every word of `text`, by the rules of the function `select`."""
-        found = self._texts
+        found: Sequence[tuple[str, str, frozenset[str]]] = self._texts
         for word in text.lower().split():
-            found = tuple(each for each in found if has_word(word, each[1], each[2]))
+            kinds = {kind for kind in self._kinds if has_word(word, "", kind)}  # of which many records have the same
+            found = [each for each in found if word in each[1] or each[2] in kinds]
         return frozenset(map(itemgetter(0), found))
 
 

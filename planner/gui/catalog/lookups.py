@@ -70,7 +70,7 @@ class Lookups(QObject):
                 _PRICES_TASK,
                 partial(_read_prices_and_rents, catalog, self.today()),
                 self._set_prices_and_rents,
-                self._report_error,
+                self._workspace.report,
             )
 
     @Slot()
@@ -87,11 +87,6 @@ class Lookups(QObject):
     def _set_prices_and_rents(self, found: "tuple[Mapping[str, CardPrices], Rents, Mapping[str, Figure]]") -> None:
         self.prices, self.rents, self.buying = found
         self.results_arrived.emit()
-
-    def _report_error(self, error: BaseException) -> None:
-        if not isinstance(error, PlannerError):
-            raise error
-        self._workspace.failed.emit(error)
 
 
 def _without_card(plan: Plan) -> Plan:

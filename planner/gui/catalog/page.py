@@ -14,6 +14,7 @@ from planner.gui.catalog.describe import RecordSummary
 from planner.gui.catalog.detail import DetailPane
 from planner.gui.catalog.facets import FacetPanel
 from planner.gui.catalog.filters import (
+    FITTING_VERDICTS,
     NameSearch,
     RecordFilter,
     blocking_condition,
@@ -21,13 +22,12 @@ from planner.gui.catalog.filters import (
     grouped_conditions,
 )
 from planner.gui.catalog.lookups import Lookups
-from planner.gui.catalog.scatter.panel import ScatterPanel
-from planner.gui.catalog.settings import View
-from planner.gui.settings import TableLayout
+from planner.gui.catalog.scatter_panel import ScatterPanel
+from planner.gui.settings import TableLayout, View
 from planner.gui.theme import Theme
 from planner.gui.threads import CalmTimer
-from planner.gui.widgets.layout import in_column, in_row, set_tab_order, tab_stops
-from planner.gui.widgets.status_icons import verdict_icon
+from planner.gui.widgets.labels import verdict_icon
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -165,8 +165,7 @@ class Page(QWidget):
         if not rows:
             return f"No {self.noun} matches the filters."
         listed = fmt.plural(len(rows), self.noun if self._filter.is_empty else f"matching {self.noun}")
-        surely = [row for row in rows if row.verdict == "fits"]
-        tightly = [row for row in rows if row.verdict == "tight"]
+        surely, tightly = ([row for row in rows if row.verdict == verdict] for verdict in FITTING_VERDICTS)
         prices = ((*self.name_and_price(row), row) for row in surely or tightly if self.can_be_combined(row))
         priced = [(usd, name, row) for name, usd, row in prices if usd is not None]
         _, name, row = min(priced, key=itemgetter(0, 1), default=(None, "", None))
@@ -260,7 +259,6 @@ class Page(QWidget):
         if view == "scatter":
             self.scatter.show_rows()
             self._mark_selected_points()
-            self._order_tab_stops()
         self.show_rows()
 
     def show_rows(self) -> None:
@@ -364,12 +362,6 @@ class Page(QWidget):
             action.triggered.connect(run)
             self.table.addAction(action)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-
-    def _order_tab_stops(self) -> None:
-        """Put the plot before the details in the tab order: widgets built late would otherwise come last."""
-        layout = self.scatter.layout()
-        if layout is not None:
-            set_tab_order((self.table, *tab_stops(layout)))
 
     @Slot()
     def _on_rows_changed(self) -> None:

@@ -15,11 +15,12 @@ from planner.gui.catalog.filters import CatalogFilter, RecordFilter
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.page import Page
-from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
+from planner.gui.settings import View
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.threads import CalmTimer
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.result_menu import Copied, copy_to_clipboard, save_as
@@ -27,6 +28,7 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.columns import to_csv, to_json, to_tsv
 
+ANSWER_DELAY_MS: Final = 50
 _ROOM_FOR_FILTERS: Final = 1000
 """Width of the tab in pixels from which the filters are shown at first."""
 
@@ -49,6 +51,9 @@ class CatalogTab(Tab):
         self._stack = QStackedWidget()
         self._pages = QStackedWidget()
         self._had_room = True
+        # The table responds to a keystroke first; the answer, whose new height lays out the tab again, follows.
+        self._answering = CalmTimer(self, ANSWER_DELAY_MS)
+        self._answering.timeout.connect(self._show_answer)
         self._lay_out()
         self._connect()
 
@@ -263,6 +268,10 @@ class CatalogTab(Tab):
     @Slot()
     def _show_match_count(self) -> None:
         self.bar.show_count(self.page)
+        self._answering.start()
+
+    @Slot()
+    def _show_answer(self) -> None:
         self._answer.setText(self.page.sentence())
 
     @Slot()

@@ -13,7 +13,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import PickerField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
-from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.popover import Choice
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 

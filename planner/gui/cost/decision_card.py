@@ -10,10 +10,9 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
 from planner.gui.cost.figures import FigureGrid
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button, push_button
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import AGE_ROLES, make_label
 from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column, in_row
 from planner.gui.widgets.section import Section
-from planner.gui.widgets.status_icons import AGE_ROLES
 from planner.present.cost.decision import FlipChip, SideRow
 from planner.present.cost.decision_card import DecisionView
 from planner.present.cost.rent_or_buy import FigureCell, FigureRow

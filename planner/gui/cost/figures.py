@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from planner.cost.estimate import CostEstimate
 from planner.cost.result import MoneyTerm
@@ -14,7 +14,7 @@ from planner.gui.tab import PinButtons
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import colored, fact_rows, make_label, table_row
-from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.layout import STRETCH, in_column, in_grid, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.plan import Plan
 from planner.present import format as fmt
@@ -34,11 +34,7 @@ class FigureGrid(QWidget):
         self._columns = columns
         self._rows: tuple[FigureRow, ...] = ()
         self._lines: list[tuple[QLabel, ...]] = []
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(theme.spacing.large)
-        self._grid.setVerticalSpacing(theme.spacing.tiny)
-        self._grid.setColumnStretch(0, 1)
+        self._grid = in_grid(self, across=theme.spacing.large, down=theme.spacing.tiny, stretched=0)
         self._headings = [make_label(name, font=theme.font(bold=True)) for name in columns]
         for index, heading in enumerate(self._headings, start=1):
             self._grid.addWidget(heading, 0, index, _RIGHT)
@@ -110,11 +106,7 @@ class AmountList(QWidget):
         self._lines: list[_AmountLine] = []
         self._headings: list[tuple[QLabel, QLabel]] = []
         self._shown: list[tuple[str, MoneyRow]] = []
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(theme.spacing.medium)
-        self._grid.setVerticalSpacing(0)
-        self._grid.setColumnStretch(_TITLE, 1)
+        self._grid = in_grid(self, across=theme.spacing.medium, down=0, stretched=_TITLE)
         theme.changed.connect(self._apply_theme)
 
     @property

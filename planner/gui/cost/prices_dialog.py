@@ -12,7 +12,6 @@ from typing import Final
 from PySide6.QtCore import QObject, QSize, Signal, Slot
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialog,
     QFileDialog,
     QLineEdit,
@@ -36,10 +35,10 @@ from planner.cost.refresh.store import PriceStore, StoredPrices, offers_in_use, 
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import check_box, push_button
 from planner.gui.widgets.dialogs import closing_buttons
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import age_icon, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
-from planner.gui.widgets.status_icons import age_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -90,26 +89,26 @@ class PricesDialog(QDialog):
         self.search = QLineEdit(placeholderText="Search by provider, card or region")
         self.search.setAccessibleName("Search offers")
         self.search.setToolTip("Show only offers that contain this text")
-        self.history = QCheckBox("Include offers older than twelve months")
-        self.history.setToolTip("Also list offers that are left out by default because of their age")
+        self.history = check_box(
+            "Include offers older than twelve months",
+            "Also list offers that are left out by default because of their age",
+        )
         self.model = RecordTableModel(OFFER_COLUMNS, lambda row: row.id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="All offers in use")
         self.log = QPlainTextEdit(readOnly=True)
         self.log.setMaximumHeight(_LOG_HEIGHT)
         self._progress = QProgressBar()
         self.refresh_button = QPushButton("&Fetch prices now")
-        self.cancel_button = QPushButton("Cance&l")
-        self.cancel_button.setToolTip("Stop fetching")
-        self.accept_button = QPushButton("&Accept large changes")
-        self.accept_button.setToolTip("Use the fetched prices although they changed a lot")
-        self.discard_button = QPushButton("&Discard large changes")
-        self.discard_button.setToolTip("Drop the fetched prices that changed a lot, and keep the previous ones")
-        self.bundled_button = QPushButton()
-        self.bundled_button.setToolTip("Switch between the prices that came with GPU Planner and those fetched since")
-        self.add_button = QPushButton("Add from a f&ile…")
-        self.add_button.setToolTip("Add your own offers from a file")
-        self.remove_button = QPushButton("&Remove my offer")
-        self.remove_button.setToolTip("Remove the selected offer that you added")
+        self.cancel_button = push_button("Cance&l", "Stop fetching")
+        self.accept_button = push_button("&Accept large changes", "Use the fetched prices although they changed a lot")
+        self.discard_button = push_button(
+            "&Discard large changes", "Drop the fetched prices that changed a lot, and keep the previous ones"
+        )
+        self.bundled_button = push_button(
+            "", "Switch between the prices that came with GPU Planner and those fetched since"
+        )
+        self.add_button = push_button("Add from a f&ile…", "Add your own offers from a file")
+        self.remove_button = push_button("&Remove my offer", "Remove the selected offer that you added")
         self.setWindowTitle("Prices")
         self.setMinimumSize(_SMALLEST)
         self._lay_out()

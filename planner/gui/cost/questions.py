@@ -163,21 +163,8 @@ class MoneyQuestions(QWidget):
         """Append a section with its inputs aligned to the others, expanded or collapsed as the user left it."""
         _align_inputs(form, self.theme, indented=True)
         section.set_title_width(_label_width(self.theme) + self.theme.spacing.small)
-        _restore_open_state(section, title, self.workspace, opened=opened)
+        section.remember(title, self.workspace.settings, opened=opened)
         self._layout.addWidget(section)
-
-
-def _restore_open_state(section: Section, title: str, workspace: Workspace, *, opened: bool) -> None:
-    """Restore from the settings whether a section is expanded (`opened` by default), and store later changes."""
-    known = workspace.settings.current.open_sections
-    section.set_open(title in known or (opened and f"-{title}" not in known))
-
-    def store_open_state(is_open: bool) -> None:
-        now = workspace.settings.current.open_sections
-        others = tuple(name for name in now if name not in (title, f"-{title}"))
-        workspace.settings.update(open_sections=(*others, title if is_open else f"-{title}"))
-
-    section.toggled.connect(store_open_state)
 
 
 def _align_inputs(form: LabelledForm, theme: Theme, *, indented: bool) -> None:

@@ -15,14 +15,12 @@ from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.cost.terms import RentMode, Service
 from planner.gui.cost.controls import CostControls
-from planner.gui.cost.curve_data import CostCurve, curve_with_draws
-from planner.gui.cost.curve_panel import CostCurvePanel
+from planner.gui.cost.cost_curve import CostCurve, CostCurvePanel, curve_with_draws
 from planner.gui.cost.decision_card import DecisionCard
+from planner.gui.cost.evidence import CarbonByRegion, OfferList, Tornado
 from planner.gui.cost.figures import CostFigures, PinnedComparison
 from planner.gui.cost.questions import change_term, term_value
-from planner.gui.cost.serving.panel import ServingPanel
-from planner.gui.cost.tables import CarbonByRegion, OfferList
-from planner.gui.cost.tornado import Tornado
+from planner.gui.cost.serving_panel import ServingPanel
 from planner.gui.memory.advice import AdvicePanel
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
@@ -31,7 +29,6 @@ from planner.gui.threads import CalmTimer
 from planner.gui.widgets.dialogs import open_later
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column
-from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
@@ -106,10 +103,7 @@ class CostTab(QuestionTab):
         self._rest = CalmTimer(self, REST_MS)
         self._fill_column()
         self._lay_out(self.controls)
-        self.copy_menu = ResultMenu(
-            ResultFormats(self.copy_result, self.offers.csv, self._json, self._picture), "cost", self
-        )
-        self.controls.copy.setMenu(self.copy_menu)
+        self._make_copy_menu(self.controls.copy, self.offers.csv, self._json)
         self._rest.timeout.connect(self._draw_samples)
         self.answer.flip_requested.connect(self._try_flip)
         self.answer.back_requested.connect(self._take_trial_back)
@@ -120,8 +114,7 @@ class CostTab(QuestionTab):
         self.controls.recommend.clicked.connect(self.choose_hardware)
         self.controls.prices.clicked.connect(self.show_prices)
         self.serving.search_requested.connect(self.find_service)
-        for part in (self.copy_menu, self.curve, self.serving):
-            part.failed.connect(workspace.failed)
+        self.curve.failed.connect(workspace.failed)
 
     def prepare(self) -> Iterator[object]:
         """Create the forms, and the rows of the first plan's figures once its cost is computed in the background."""
@@ -175,7 +168,7 @@ class CostTab(QuestionTab):
     @Slot()
     def choose_hardware(self) -> None:
         """Open the dialog that recommends cards for the job."""
-        from planner.gui.recommend.dialog import RecommendDialog  # rarely opened
+        from planner.gui.cost.recommend_dialog import RecommendDialog  # rarely opened
 
         self._open(RecommendDialog(self.workspace, self.theme, self.tasks, self.window(), today=self._today))
 
@@ -189,7 +182,7 @@ class CostTab(QuestionTab):
     @Slot()
     def find_service(self) -> None:
         """Open the dialog that searches the hardware on which the service meets its latency targets."""
-        from planner.gui.cost.serving.search_dialog import ServingSearchDialog  # for services only
+        from planner.gui.cost.serving_search import ServingSearchDialog  # for services only
 
         traffic = self.serving.traced
         self._open(ServingSearchDialog(self.workspace, self.theme, self.tasks, self.window(), self._today, traffic))
@@ -385,7 +378,7 @@ class CostTab(QuestionTab):
             fields["faster_rental"] = self.faster_rental
         return to_json(fields, indent=2).decode()
 
-    def _picture(self) -> QPixmap:
+    def picture(self) -> QPixmap:
         """Return a picture of the answer with its evidence."""
         last = self.below if self.figures.isVisible() else self.answer
         return self._picture_of(self.answer, last)

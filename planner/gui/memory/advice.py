@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QGridLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.buttons import link_button
-from planner.gui.widgets.labels import IconLabel, make_label
-from planner.gui.widgets.layout import in_column, laid_out_at_once
+from planner.gui.widgets.buttons import link_button, push_button
+from planner.gui.widgets.labels import IconLabel, make_label, verdict_icon
+from planner.gui.widgets.layout import WidgetPool, in_column, in_grid, laid_out_at_once
 from planner.gui.widgets.section import Section
-from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
@@ -47,8 +46,7 @@ class AdviceLine(QWidget):
         self._title = make_label(font=theme.font(bold=True), wrap=True)
         self._effect_label = make_label()
         self._cost_label = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self.apply = QPushButton("Apply")
-        self.apply.setToolTip("Change the plan this way, as one undo step.")
+        self.apply = push_button("Apply", "Change the plan this way, as one undo step.")
         self._lay_out()
         self.apply.clicked.connect(self._on_apply_clicked)
 
@@ -76,16 +74,12 @@ class AdviceLine(QWidget):
         self.apply_requested.emit(self._advice)
 
     def _lay_out(self) -> None:
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(self._theme.spacing.small)
-        grid.setVerticalSpacing(0)
+        grid = in_grid(self, across=self._theme.spacing.small, down=0, stretched=1)
         grid.addWidget(self._mark, 0, 0, Qt.AlignmentFlag.AlignTop)
         grid.addWidget(self._title, 0, 1)
         grid.addWidget(self._effect_label, 0, 2, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
         grid.addWidget(self._cost_label, 1, 1, 1, 2)
         grid.addWidget(self.apply, 0, 3, 2, 1, Qt.AlignmentFlag.AlignVCenter)
-        grid.setColumnStretch(1, 1)
 
 
 class AdvicePanel(QWidget):
@@ -104,22 +98,17 @@ class AdvicePanel(QWidget):
         self._suggestions: tuple[Suggestion, ...] = ()
         self._shown_at_most = _INITIAL_LINES
         self._needed = False
-        self._lines: list[AdviceLine] = []
+        self.lines: tuple[AdviceLine, ...] = ()
+        """The lines of the visible suggestions, best first."""
         self._body = QWidget()
         self._message = make_label(role="muted", wrap=True)
-        self.more = link_button("")
-        self.more.setToolTip("Show every change that helps")
+        self.more = link_button("", "Show every change that helps")
         self.section = Section(theme, _TITLE, self._body, "ways to reduce memory, or to run faster")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self._rest.timeout.connect(self.update_now)
         self.section.toggled.connect(self._on_section_toggled)
         self.more.clicked.connect(self._show_all)
-
-    @property
-    def lines(self) -> tuple[AdviceLine, ...]:
-        """Return the lines of the visible suggestions, best first."""
-        return tuple(line for line in self._lines if not line.isHidden())
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
         """Update for the evaluated plan; suggestions for the previous plan are disabled."""
@@ -132,7 +121,7 @@ class AdvicePanel(QWidget):
         if evaluation.plan != self._suggestions_plan:
             self._tasks.cancel(_KEY)
             self._suggestions_plan = None  # or a return to that plan would find its disabled lines up to date
-            for line in self._lines:
+            for line in self.lines:
                 line.setEnabled(False)
             self._schedule_update()
 
@@ -160,7 +149,7 @@ class AdvicePanel(QWidget):
             self._shown_at_most = _INITIAL_LINES
             work = partial(_rounds_of_suggestions, self._evaluation, self._workspace.catalog)
             end = partial(self._end_search, self._evaluation)
-            self._tasks.run_in_rounds(_KEY, work, self._show_found, end, self._on_error)
+            self._tasks.run_in_rounds(_KEY, work, self._show_found, end, self._workspace.report)
 
     def _schedule_update(self) -> None:
         is_outdated = self._evaluation is not None and self._evaluation.plan != self._suggestions_plan
@@ -189,27 +178,19 @@ class AdvicePanel(QWidget):
         self._message.setText(text)
         self._message.setVisible(bool(text))
 
-    def _on_error(self, error: BaseException) -> None:
-        with self._workspace.reporting():
-            raise error
-
     def _show_suggestions(self) -> None:
         limit = self._shown_at_most
-        while len(self._lines) < min(limit, len(self._suggestions)):
-            self._add_advice_line()
-        for number, line in enumerate(self._lines):
-            line.setVisible(number < min(limit, len(self._suggestions)))
-            if number < len(self._suggestions):
-                line.show_advice(self._suggestions[number])
+        self.lines = self._pool.show(min(limit, len(self._suggestions)))
+        for line, suggestion in zip(self.lines, self._suggestions, strict=False):
+            line.show_advice(suggestion)
         left = len(self._suggestions) - limit
         self.more.setVisible(left > 0)
         self.more.setText(f"Show {fmt.integer(max(0, left))} more")
 
-    def _add_advice_line(self) -> None:
+    def _make_line(self) -> AdviceLine:
         line = AdviceLine(self._theme)
         line.apply_requested.connect(self._apply_advice)
-        self._lines.append(line)
-        self._column.insertWidget(len(self._lines) - 1, line)
+        return line
 
     @Slot()
     def _show_all(self) -> None:
@@ -232,9 +213,8 @@ class AdvicePanel(QWidget):
             self._workspace.apply(advice.name, workload=plan.workload, gpu=plan.gpu, count=plan.count)
 
     def _lay_out(self) -> None:
-        self._column = in_column(
-            self._message, self.more, owner=self._body, margins=None, spacing=self._theme.spacing.small
-        )
+        column = in_column(self._message, self.more, owner=self._body, margins=None, spacing=self._theme.spacing.small)
+        self._pool = WidgetPool(column, self._make_line)
         self._message.hide()
         self.more.hide()
         in_column(self.section, owner=self)

@@ -7,10 +7,9 @@ from PySide6.QtWidgets import QWidget
 
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
-from planner.gui.widgets.labels import IconLabel, make_label
+from planner.gui.widgets.labels import IconLabel, make_label, verdict_icon
 from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.section import Section
-from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
 from planner.memory.corrections import applied_correction_note
 from planner.memory.result import Verdict

@@ -1,24 +1,163 @@
-"""The left column of the Memory tab with all questions about the plan."""
+"""The left column of the Memory tab: all questions about the plan, and buttons to find cards and to compare."""
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QMenu, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from planner.gui.memory.buttons import CompareButton, FindCardsButton
-from planner.gui.memory.questions.cards import CardsQuestions
-from planner.gui.memory.questions.questions import Questions
+from planner.gui.choices import card_choices, model_choices
+from planner.gui.memory.cards_questions import CardsQuestions
+from planner.gui.memory.questions import Questions
 from planner.gui.memory.subject import SubjectForm
 from planner.gui.memory.trace.controller import TracedRunForm
 from planner.gui.theme import Theme
-from planner.gui.widgets.layout import set_tab_order, tab_stops
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.popover import Choice, Popover, SearchPopover
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
+from planner.plan.files import load_plan
+from planner.plan.plan import ModelChoice, Plan
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS
 from planner.workload.presentation import GROUPS, Group
 from planner.workload.workload import Inference, Training
+
+if TYPE_CHECKING:
+    from planner.gui.memory.fitting_cards import FittingCards
+
+
+_LIST_WIDTH, _LIST_HEIGHT = 800, 460
+_PLAN_FILES: Final = "Plans (*.json);;All files (*)"
+
+
+class FindCardsButton(QPushButton):
+    """Button that opens the list of fitting cards; the list is built on first use to keep the start fast.
+
+    `advice_requested` is emitted when no card fits and the user asks what would help.
+    """
+
+    advice_requested = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self.setText("Find GPUs that fit…")
+        self.setToolTip("List the GPUs that this plan fits on")
+        self._workspace, self._theme = workspace, theme
+        self.clicked.connect(self.open)
+
+    @cached_property
+    def cards(self) -> "FittingCards":
+        """Return the list of fitting cards."""
+        from planner.gui.memory.fitting_cards import FittingCards
+
+        cards = FittingCards(self._workspace, self._theme)
+        cards.advice_requested.connect(self.advice_requested)
+        return cards
+
+    @cached_property
+    def popover(self) -> Popover:
+        """Return the popover with the list of fitting cards."""
+        new_popover = Popover(self, self._theme, self.cards)
+        self.cards.done.connect(new_popover.close)
+        return new_popover
+
+    @Slot()
+    def open(self) -> None:
+        """Find the cards on which the plan fits, and show the list."""
+        self.cards.refresh()
+        height = _LIST_HEIGHT if self.cards.model.records else self.popover.height_for(_LIST_WIDTH)
+        self.popover.open_below(self, _LIST_WIDTH, height)
+
+
+class CompareButton(QPushButton):
+    """Menu button that pins a card, a model, a recipe, a saved plan or this plan for comparison."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self.setText("Compare &with…")
+        self.setToolTip("Pin a plan, and show it beside this one as you change settings")
+        self._workspace, self._theme = workspace, theme
+        menu = QMenu(self)
+        menu.addAction("This plan as it is &now", lambda: self.pin(workspace.plan))
+        menu.addAction("Another &GPU…", self._open_card_list)
+        menu.addAction("Another &model…", self._open_model_list)
+        menu.addAction("A &recipe…", self._open_recipe_list)
+        menu.addAction("A saved p&lan…", self.choose_file)
+        menu.addSeparator()
+        menu.addAction("Lo&g of a run…", partial(workspace.navigator.log_requested.emit, None))
+        self.setMenu(menu)
+
+    # Built on first use, to keep the start of the window fast.
+
+    @cached_property
+    def cards(self) -> SearchPopover:
+        """Return the searchable list of cards."""
+        return self._make_popover("Search GPUs", self._pin_card)
+
+    @cached_property
+    def models(self) -> SearchPopover:
+        """Return the searchable list of models."""
+        return self._make_popover("Search models", self._pin_model)
+
+    @cached_property
+    def recipes(self) -> SearchPopover:
+        """Return the searchable list of recipes."""
+        return self._make_popover("Search recipes", self._pin_recipe)
+
+    def pin(self, plan: Plan) -> None:
+        """Pin `plan` for comparison."""
+        with self._workspace.reporting():
+            self._workspace.pin.put(plan)
+
+    @Slot()
+    def choose_file(self) -> None:
+        """Ask for a plan file and pin its plan."""
+        name, _ = QFileDialog.getOpenFileName(self, "Compare with a plan", "", _PLAN_FILES)
+        if name:
+            with self._workspace.reporting():
+                self._workspace.pin.put(load_plan(Path(name)))
+
+    def _make_popover(self, placeholder: str, on_chosen: Callable[[object], None]) -> SearchPopover:
+        popover = SearchPopover(self, self._theme, placeholder)
+        popover.chosen.connect(on_chosen)
+        return popover
+
+    @Slot()
+    def _open_card_list(self) -> None:
+        self.cards.offer(self, card_choices(self._workspace), self._workspace.plan.gpu)
+
+    @Slot()
+    def _open_model_list(self) -> None:
+        self.models.offer(self, model_choices(self._workspace), self._workspace.plan.model.id)
+
+    @Slot()
+    def _open_recipe_list(self) -> None:
+        from planner.plan.recipes.preset import load_presets
+        from planner.present.plan.starting_points import preset_detail
+
+        hardware = self._workspace.catalog.hardware
+        choices = [Choice(preset.id, preset.title, preset_detail(preset, hardware)) for preset in load_presets()]
+        self.recipes.offer(self, choices)
+
+    @Slot(object)
+    def _pin_card(self, key: object) -> None:
+        plan = self._workspace.plan
+        self.pin(plan.evolve(gpu=str(key), workload=plan.workload.evolve(gpus=())))
+
+    @Slot(object)
+    def _pin_model(self, key: object) -> None:
+        self.pin(self._workspace.plan.evolve(model=ModelChoice(id=str(key))))
+
+    @Slot(object)
+    def _pin_recipe(self, key: object) -> None:
+        from planner.plan.recipes.preset import find_preset, load_presets, with_preset
+
+        with self._workspace.reporting():
+            self._workspace.pin.put(with_preset(self._workspace.plan, find_preset(load_presets(), str(key))))
+
 
 _AFTER_THE_CARDS: Final[tuple[Group, ...]] = ("sharing", "offload")
 _BEFORE_THE_CARDS: Final = tuple(group for group in GROUPS if group not in ("cards", *_AFTER_THE_CARDS))
@@ -27,17 +166,15 @@ _BEFORE_THE_CARDS: Final = tuple(group for group in GROUPS if group not in ("car
 class QuestionsByTask(dict[Task, Questions]):
     """Question forms by task, built on first access: the window's start waits only for the forms of one task."""
 
-    def __init__(self, make: Callable[[Task], Questions], on_made: Callable[[], None]) -> None:
+    def __init__(self, make: Callable[[Task], Questions]) -> None:
         super().__init__()
         self.place = QVBoxLayout()
-        self._make, self._on_made = make, on_made
+        self._make = make
 
     def make(self, task: Task) -> Questions:
         """Build the question forms for `task`."""
         new_questions = self[task] = self._make(task)
         self.place.addWidget(new_questions)
-        new_questions.grown.connect(self._on_made)
-        self._on_made()
         return new_questions
 
     __missing__ = make
@@ -52,14 +189,12 @@ class QuestionColumn(QScrollArea):
         self.what_if = what_if
         self.subject = SubjectForm(workspace, theme)
         self._theme = theme
-        self.questions = QuestionsByTask(self._make_questions_above_cards, self._set_tab_order)
+        self.questions = QuestionsByTask(self._make_questions_above_cards)
         self.cards = CardsQuestions(workspace, theme)
-        self.sharing = QuestionsByTask(self._make_questions_below_cards, self._set_tab_order)
+        self.sharing = QuestionsByTask(self._make_questions_below_cards)
         self.find_cards = FindCardsButton(workspace, theme)
-        self._reset = QPushButton("Re&set")
-        self._reset.setToolTip("Reset all workload settings to their defaults.")
-        self.copy = QPushButton("Cop&y")
-        self.copy.setToolTip("Copy or save the answer.")
+        self._reset = push_button("Re&set", "Reset all workload settings to their defaults.")
+        self.copy = push_button("Cop&y", "Copy or save the answer.")
         self.compare = CompareButton(workspace, theme)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -82,7 +217,6 @@ class QuestionColumn(QScrollArea):
                 questions.setVisible(task == evaluation.plan.workload.task and evaluation.traced is None)
                 yield questions
                 yield from questions.prepare()
-        self._set_tab_order()
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the plan with the questions for its task, or with the form for its traced module."""
@@ -124,13 +258,9 @@ class QuestionColumn(QScrollArea):
     def _make_questions_below_cards(self, task: Task) -> Questions:
         return Questions(self._workspace, self._theme, task, _AFTER_THE_CARDS)
 
-    def _set_tab_order(self) -> None:
-        """Include questions that were built later in the keyboard tab order."""
-        set_tab_order(tuple(tab_stops(self._column)))
-
     def _lay_out(self, theme: Theme) -> None:
         body = QWidget()
-        column = self._column = QVBoxLayout(body)
+        column = QVBoxLayout(body)
         column.setContentsMargins(*(theme.spacing.medium,) * 4)
         column.setSpacing(theme.spacing.small)
         column.addWidget(self.subject)

@@ -6,9 +6,8 @@ from typing import Final, TypeVar
 from PySide6.QtWidgets import QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import make_label, verdict_icon
 from planner.gui.widgets.layout import in_column
-from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.present import format as fmt
@@ -53,7 +52,7 @@ def _stage_text(row: DeviceRow) -> str:
 
 
 _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
-    text_column("card", "Cards", lambda row: row.card, width=18, about="Cards that hold the same parts of the plan"),
+    text_column("card", "GPUs", lambda row: row.card, width=18, about="GPUs that hold the same parts of the plan"),
     Column(
         "stage",
         "Stage",
@@ -130,10 +129,10 @@ class DeviceTable(QWidget):
             self._model,
             theme,
             markers={"verdict": lambda row: verdict_icon(row.share.verdict)},
-            name="Memory of each card",
+            name="Memory of each GPU",
         )
         self.table.horizontalHeader().setStretchLastSection(True)
-        heading = make_label("Memory of each card", font=theme.font(bold=True))
+        heading = make_label("Memory of each GPU", font=theme.font(bold=True))
         in_column(heading, self.table, owner=self, spacing=theme.spacing.tiny)
 
     def set_view(self, view: MemoryView) -> None:

@@ -40,7 +40,7 @@ def _gib_column(
 
 
 _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
-    text_column("name", "Card", lambda row: row.gpu.name, width=28, about="Card on which the plan fits"),
+    text_column("name", "GPU", lambda row: row.gpu.name, width=28, about="GPU on which the plan fits"),
     BUYING_COLUMN,
     _gib_column("memory", "Memory", lambda row: row.gpu.memory_bytes, 12, about="Memory of the card"),
     _gib_column(
@@ -79,10 +79,10 @@ class FittingCards(QWidget):
         self.table.sort_by(BUYING_COLUMN.key)
         self._use_button = push_button("&Use this card", role="primary")
         self._show_button = QPushButton("Show in the &catalog")
-        self._advice_button = push_button("What &would help", role="primary")
-        self._advice_button.setToolTip("Show changes to the plan that make it fit.")
-        self._choose_button = QPushButton("Choose &hardware for me…")
-        self._choose_button.setToolTip("Look for several cards, machines and rentals on which the plan fits.")
+        self._advice_button = push_button("What &would help", "Show changes to the plan that make it fit.", "primary")
+        self._choose_button = push_button(
+            "Choose &hardware for me…", "Look for several cards, machines and rentals on which the plan fits."
+        )
         self._use_button.setToolTip("Put the selected card into the plan.")
         self._show_button.setToolTip("Show all figures of these cards in the Catalog tab.")
         self.setFocusProxy(self.table)
@@ -107,8 +107,8 @@ class FittingCards(QWidget):
             rows.append(GpuRow(gpu, fit.verdict, fit.free_bytes, usable=usable, buying=price))
         count = "" if plan.count == 1 else f" ({fmt.integer(plan.count)} of each)"
         phrase = f"{plan.model.id}: {work_phrase(self._workspace.evaluation)}"
-        found = f"{fmt.plural(len(rows), 'suitable card')}{count} for {phrase}."
-        self._heading.setText(found if rows else f"No card in the catalog{count} fits {phrase}. {self._closest_card()}")
+        found = f"{fmt.plural(len(rows), 'suitable GPU')}{count} for {phrase}."
+        self._heading.setText(found if rows else f"No GPU in the catalog{count} fits {phrase}. {self._closest_card()}")
         self._list.setVisible(bool(rows))
         self._alternatives.setVisible(not rows)
         self.setFocusProxy(self.table if rows else self._advice_button)
@@ -129,7 +129,7 @@ class FittingCards(QWidget):
         fits = fits_by_gpu(self._workspace.plan, self._workspace.catalog).values()
         judged = [(fit.free_bytes, fit.gpu_id) for fit in fits if fit.verdict and fit.free_bytes is not None]
         if not judged:
-            return "No card in it can run the plan."
+            return "No GPU in it can run the plan."
         free_bytes, gpu_id = max(judged)
         return f"The closest is {self._workspace.catalog.hardware.gpu(gpu_id).name}: {margin_text(free_bytes)}."
 

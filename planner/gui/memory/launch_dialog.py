@@ -7,10 +7,11 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QFontDatabase
-from PySide6.QtWidgets import QDialog, QFileDialog, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QPlainTextEdit, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.dialogs import closing_buttons, copy_button
 from planner.gui.widgets.inputs.choice_field import ChoiceBox
 from planner.gui.widgets.labels import make_label
@@ -56,8 +57,9 @@ class LaunchDialog(QDialog):
         self.preview.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.unsaid = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
         self.copy = copy_button(self.preview.toPlainText)
-        self.save = QPushButton("&Save to a folder…")
-        self.save.setToolTip("Write these files to a folder; a file with another content is not replaced")
+        self.save = push_button(
+            "&Save to a folder…", "Write these files to a folder; a file with another content is not replaced"
+        )
         self.save.clicked.connect(self._choose_folder)
         self.setWindowTitle("Launch settings")
         self.setMinimumSize(_SMALLEST)

@@ -9,7 +9,6 @@ from typing import Final
 from PySide6.QtCore import QMimeData, QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QFontDatabase, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialog,
     QFileDialog,
     QPlainTextEdit,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 from planner.errors import PlannerError, SpecError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import check_box, push_button
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.inputs.choice_field import ChoiceBox
 from planner.gui.widgets.labels import make_label
@@ -136,8 +136,7 @@ class CheckCommands(QWidget):
         self.expected = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
         self.problem = make_label(role="bad", wrap=True, selectable=True)
         self.problem.hide()
-        self.copy = QPushButton("C&opy command")
-        self.copy.setToolTip("Copy the command to the clipboard")
+        self.copy = push_button("C&opy command", "Copy the command to the clipboard")
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.command.toPlainText()))
         self.choice.currentIndexChanged.connect(self._show_command)
         label = make_label("&Measure")
@@ -190,10 +189,8 @@ class LogSource(QWidget):
         self.field.setToolTip("Paste what the run printed")
         self.field.setPlaceholderText("Paste the output of a run, or drop a log file here.")
         self.field.setMinimumHeight(self.field.fontMetrics().lineSpacing() * _FIELD_LINES + 2 * theme.spacing.small)
-        self.open_button = QPushButton("&Open a file…")
-        self.open_button.setToolTip("Read a log from a file")
-        self.paste_button = QPushButton("Pa&ste")
-        self.paste_button.setToolTip("Read what was copied")
+        self.open_button = push_button("&Open a file…", "Read a log from a file")
+        self.paste_button = push_button("Pa&ste", "Read what was copied")
         label = make_label("What it printe&d")
         label.setBuddy(self.field)
         about = make_label(
@@ -317,13 +314,12 @@ class LogDialog(QDialog):
         self.table = RecordTable(self._model, theme, name="Estimate and log")
         self.reason = make_label(wrap=True, selectable=True)
         self._notes = make_label(role="muted", wrap=True)
-        self.use = QCheckBox("&Use this correction in the plan")
-        self.use.setToolTip("Correct the plan's estimate with the log's figures")
+        self.use = check_box("&Use this correction in the plan", "Correct the plan's estimate with the log's figures")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self.keep_speed = QCheckBox("&Keep the measured speed in the plan")
-        self.keep_speed.setToolTip("Scale the plan's times to the measured speed")
-        self._copy = QPushButton("&Copy comparison")
-        self._copy.setToolTip("Copy the comparison to the clipboard as text")
+        self.keep_speed = check_box(
+            "&Keep the measured speed in the plan", "Scale the plan's times to the measured speed"
+        )
+        self._copy = push_button("&Copy comparison", "Copy the comparison to the clipboard as text")
         self.setWindowTitle("Verify")
         self.setMinimumSize(_SMALLEST)
         self._lay_out(theme)

@@ -7,14 +7,13 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.choices import SEARCH_MODELS, choose_model, hub_choice, model_choices, model_detail
-from planner.gui.memory.questions.questions import bind, button_row, new_form
+from planner.gui.memory.questions import bind, button_row, new_form
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
-from planner.gui.widgets.popover import SearchPopover
-from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.popover import Choice, SearchPopover
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.choices import Goal

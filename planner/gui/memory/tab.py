@@ -14,17 +14,15 @@ from planner.gui.memory.advice import AdvicePanel
 from planner.gui.memory.answer import AnswerPanel, CorrectionStrip
 from planner.gui.memory.breakdown import Breakdown, PhaseBars
 from planner.gui.memory.controls import QuestionColumn
-from planner.gui.memory.curves.exploration import ExplorationPanel
+from planner.gui.memory.exploration import ExplorationPanel
 from planner.gui.memory.stacked_bar import StackedBar
-from planner.gui.memory.trace.controller import TraceController, TracedRunForm
-from planner.gui.memory.trace.status import OtherCardStrip
+from planner.gui.memory.trace.controller import OtherCardStrip, TraceController, TracedRunForm, TraceStatus
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column, set_tab_order, tab_stops
-from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
+from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.editing.draft import WORKLOAD
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from planner.gui.memory.log_dialog import LogDialog
     from planner.gui.memory.pinned_comparison import VersusPanel
     from planner.gui.memory.trace.evidence import TraceComparison, TraceEvidence
-    from planner.gui.memory.trace.status import TraceStatus
 
 _SUGGESTIONS_TASK: Final = "memory-suggestions"
 _CONTROLS_WIDTH: Final = 384
@@ -56,7 +53,7 @@ class MemoryTab(QuestionTab):
     key: ClassVar[str] = "memory"
     title: ClassVar[str] = "Memory"
     icon_name: ClassVar[str] = "memory"
-    primary_action: ClassVar[str] = "List the &smallest cards that fit"
+    primary_action: ClassVar[str] = "List the &smallest GPUs that fit"
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, start: Start = start_in_child) -> None:
         super().__init__(workspace, theme, tasks)
@@ -77,20 +74,13 @@ class MemoryTab(QuestionTab):
         self._versus_place, self._devices_place = QVBoxLayout(), QVBoxLayout()
         self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout()
         self._status_place = QWidget()
-        self._stops: tuple[QWidget, ...] = ()
         self.evidence = self._breakdown_and_phases()
         self._fill_answer_column()
         self._lay_out(self.controls, self._status_place)
-        self.copy_menu = ResultMenu(
-            ResultFormats(self.copy_result, self._csv_text, self._json_text, self._picture), "memory", self
-        )
-        self.copy_menu.failed.connect(workspace.failed)
-        self.controls.copy.setMenu(self.copy_menu)
+        self._make_copy_menu(self.controls.copy, self._csv_text, self._json_text)
         self.bar.activated.connect(self.breakdown.open_term)
         self.controls.find_cards.advice_requested.connect(self._show_advice)
         self.answer.fill_prompt.clicked.connect(self._fill_prompt)
-        for panel in (self.advice, self.exploration):
-            panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
         workspace.navigator.log_requested.connect(self.compare_with_log)
         workspace.navigator.setting_requested.connect(self.controls.focus_setting)
@@ -99,10 +89,8 @@ class MemoryTab(QuestionTab):
     # 20 ms, and the log readers 50 ms.
 
     @cached_property
-    def trace_status(self) -> "TraceStatus":
+    def trace_status(self) -> TraceStatus:
         """Return the status of the tracer, shown above the column with the answer."""
-        from planner.gui.memory.trace.status import TraceStatus
-
         widget = TraceStatus(self.theme, self.tracer)
         widget.edit_requested.connect(self.trace_controller.open_dialog)
         in_column(widget, owner=self._status_place)
@@ -186,7 +174,6 @@ class MemoryTab(QuestionTab):
             self.trace.setVisible(view.supported and evaluation.traced is not None)
             self.trace.set_evaluation(evaluation)
         self._refresh_trace_comparison()
-        self._set_tab_order()
 
     def copy_result(self) -> str:
         """Return the answer with its breakdown, phases and notes as text."""
@@ -234,14 +221,6 @@ class MemoryTab(QuestionTab):
             self.workspace.answer("prompt length", {f"{WORKLOAD}prompt_length": context})
 
     @Slot()
-    def _set_tab_order(self) -> None:
-        """Include rows that were added later in the keyboard tab order."""
-        stops = tuple(tab_stops(self._column))
-        if stops != self._stops:
-            self._stops = stops
-            set_tab_order(stops)
-
-    @Slot()
     def _on_tracer_changed(self) -> None:
         if self.tracer.busy or self.tracer.failure is not None or "trace_status" in vars(self):
             self.trace_status.refresh()
@@ -259,7 +238,7 @@ class MemoryTab(QuestionTab):
         """Return what `gpu-planner fit --json` prints for this plan."""
         return self.workspace.evaluation.model_dump_json(indent=2)
 
-    def _picture(self) -> QPixmap:
+    def picture(self) -> QPixmap:
         """Return a picture of the answer with its bar and breakdown."""
         last = self.evidence if self.evidence.isVisible() else self.answer
         return self._picture_of(self.answer, last)

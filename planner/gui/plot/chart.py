@@ -1,12 +1,9 @@
-"""Base class of the window's charts. Importing it imports pyqtgraph, which takes half a second."""
+"""Base classes of the window's charts, and the plotting library, which is imported when the first chart is made."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
-import numpy as np
-import pyqtgraph as pg
-from numpy.typing import NDArray
-from pyqtgraph.GraphicsScene.mouseEvents import MouseClickEvent
 from PySide6.QtCore import QBuffer, QEvent, QPoint, QPointF, QRect, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QBrush, QPainter, QPaintEvent, QPen, QPixmap, QRegion, QResizeEvent, QShowEvent
 from PySide6.QtSvg import QSvgGenerator
@@ -16,8 +13,11 @@ from planner.gui.plot.pens import blended, cosmetic_pen, translucent
 from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme, set_style_role
 
-Data = Any
-"""Type of a chart's data, which differs between subclasses."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from pyqtgraph.GraphicsScene.mouseEvents import MouseClickEvent
+
 Point = Any
 """Type of a chart's points, which differs between subclasses."""
 Item = Any
@@ -30,6 +30,16 @@ _EXPORT_SCALE: Final = 2
 _FOCUS_WIDTH: Final = 2
 _NEAR_PIXELS: Final = 12
 _CARD_GAP: Final = 14
+
+
+class _Pyqtgraph:
+    """The plotting library, imported on first use: it takes half a second, which the start of the window spares."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # the library has no type annotations
+        return getattr(import_module("pyqtgraph"), name)
+
+
+pg: Final = _Pyqtgraph()
 
 
 class ItemStyle(NamedTuple):
@@ -106,10 +116,6 @@ class Chart(QWidget):
         self._plot.scene().sigMouseClicked.connect(self._on_plot_clicked)
         theme.changed.connect(self._on_theme_changed)
         self._apply_theme_to_axes()
-
-    def set_data(self, data: Data) -> None:
-        """Draw `data` in place of the previous data."""
-        raise NotImplementedError
 
     def picture(self) -> QPixmap:
         """Return a picture of the chart at twice its size."""
@@ -242,7 +248,7 @@ class Chart(QWidget):
         position: QPointF = box.mapSceneToView(scene_position)
         return position
 
-    def _nearest_index(self, xs: NDArray[np.float64], ys: NDArray[np.float64], place: QPointF) -> int | None:
+    def _nearest_index(self, xs: "NDArray[np.float64]", ys: "NDArray[np.float64]", place: QPointF) -> int | None:
         """Return the index of the point nearest to `place` on the axes, or None if none is within a few pixels."""
         if not len(xs):
             return None
@@ -269,7 +275,7 @@ class Chart(QWidget):
         self._show_hovered(None if place is None else self._point_at(place))
 
     @Slot(object)
-    def _on_plot_clicked(self, event: MouseClickEvent) -> None:
+    def _on_plot_clicked(self, event: "MouseClickEvent") -> None:
         place = self._view_position(event.scenePos())
         point = None if place is None else self._point_at(place)
         if point is not None and event.button() == Qt.MouseButton.LeftButton:
@@ -302,6 +308,64 @@ class Chart(QWidget):
             if self._is_dense:
                 axis.setTickPen(blended(theme.color("border"), theme.color("surface"), _GRID_ALPHA / _OPAQUE_ALPHA))
                 axis.setStyle(tickAlpha=_OPAQUE_ALPHA)
+
+
+Data = TypeVar("Data")
+
+
+class DataChart(Chart, Generic[Data]):
+    """Chart that draws one immutable `data` object, with a line of style `pointer` through the hovered point.
+
+    Series whose keys a legend hides are not drawn.
+    """
+
+    def __init__(self, theme: Theme, name: str, pointer: ItemStyle = POINTER, pointer_z: float = 1) -> None:
+        super().__init__(theme, name)
+        self._data: Data | None = None
+        self._hidden: frozenset[Any] = frozenset()
+        self._pointer = self._add_item(pg.InfiniteLine(angle=90), pointer, pointer_z)
+        self._pointer.hide()
+
+    def set_data(self, data: Data) -> None:
+        """Draw `data` in place of the previous data."""
+        self._data = data
+        self._draw(data)
+        self._place_ticks()
+        self._show_hovered(None)
+
+    @Slot(object)
+    def hide_series(self, hidden: frozenset[Any]) -> None:
+        """Draw all series but those whose keys are in `hidden`."""
+        self._hidden = hidden
+        if self._data is not None:
+            self.set_data(self._data)
+
+    def _draw(self, data: Data) -> None:
+        """Draw `data`, and set the ranges of the axes."""
+        raise NotImplementedError
+
+    def _ticks_of(self, data: Data, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
+        """Return ticks for the x and the y axis, about as many as requested, or None without points."""
+        raise NotImplementedError
+
+    def _nearest_point(self, data: Data, place: QPointF) -> Point | None:
+        """Return the point near a position in axis coordinates, or None."""
+        raise NotImplementedError
+
+    def _x_of(self, data: Data, point: Point) -> float:
+        """Return the position of a point on the x axis."""
+        raise NotImplementedError
+
+    def _axis_ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
+        return None if self._data is None else self._ticks_of(self._data, x_tick_count, y_tick_count)
+
+    def _point_at(self, place: QPointF) -> Point | None:
+        return None if self._data is None else self._nearest_point(self._data, place)
+
+    def _mark_hovered(self, point: Point | None) -> None:
+        self._pointer.setVisible(point is not None)
+        if point is not None and self._data is not None:
+            self._pointer.setPos(self._x_of(self._data, point))
 
 
 class HoverCard(QLabel):

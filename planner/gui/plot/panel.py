@@ -1,12 +1,15 @@
 """Panel of a chart: heading, read-out of the hovered point, the data as a table, copy and save."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from planner.gui.plot.chart import Chart, DataChart
+from planner.gui.plot.legend import Legend
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
@@ -15,7 +18,6 @@ from planner.gui.widgets.result_menu import Copied, ExportMenu, FileFormat
 from planner.present.columns import Column, rows_to_csv
 
 if TYPE_CHECKING:
-    from planner.gui.plot.chart import Chart
     from planner.gui.widgets.tables.record_table import RecordTable
 
 Rows = tuple[tuple[str, ...], ...]
@@ -63,8 +65,8 @@ class PlotPanel(QWidget):
     def _fill_table(self) -> None:
         """Fill the table, which is about to be shown, with the current data."""
 
-    def _show_in_table(self, records: Sequence[Any], columns: tuple[Column[Any], ...]) -> "RecordTable":
-        """Show records in the table and return the table; a table with other columns is replaced."""
+    def _show_in_table(self, records: Sequence[Any], columns: tuple[Column[Any], ...], name: str) -> "RecordTable":
+        """Show records in the table, called `name`, and return it; a table with other columns is replaced."""
         if self.table is not None and self.table.records().columns != columns:
             self._pages.removeWidget(self.table)
             self.table.deleteLater()
@@ -79,6 +81,7 @@ class PlotPanel(QWidget):
             model.setParent(self.table)
             self.table.record_activated.connect(self._on_activated)
             self._pages.addWidget(self.table)
+        self.table.setAccessibleName(name)
         self.table.records().set_records(records)
         return self.table
 
@@ -90,7 +93,7 @@ class PlotPanel(QWidget):
     def _on_activated(self, record: Any) -> None:  # noqa: ANN401  # as above
         """Handle a table record that was double-clicked or confirmed with Enter."""
 
-    def _set_chart(self, chart: "Chart") -> None:
+    def _set_chart(self, chart: Chart) -> None:
         self._chart = chart
         self._export_button.setEnabled(True)
         self._pages.addWidget(chart)
@@ -156,34 +159,51 @@ Data = TypeVar("Data", bound=PlotData)
 
 
 class DataPanel(PlotPanel, Generic[Data]):
-    """Panel with a chart that draws one immutable `data` object and reads out its points."""
+    """Panel with a chart that draws one immutable `data` object and reads out its points.
 
-    def __init__(self, theme: Theme, heading: str, noun: str, file_stem: str) -> None:
+    `make_chart` is called when there is first something to draw. The entries of `legend`, which is placed by the
+    subclass that uses it, hide and show the chart's series.
+    """
+
+    _chart: DataChart[Data] | None
+
+    def __init__(
+        self, theme: Theme, heading: str, noun: str, file_stem: str, make_chart: Callable[[Theme], DataChart[Data]]
+    ) -> None:
         super().__init__(theme, heading, noun, file_stem, _TABLE_HEIGHT)
         self.data: Data | None = None
+        self._make_chart = make_chart
+
+    @cached_property
+    def legend(self) -> Legend:
+        """Return the legend, created on first use."""
+        return Legend(self._theme)
 
     def set_data(self, data: Data) -> None:
         """Draw `data`; the first call imports the plotting library."""
         self.data = data
-        if self._chart is None:
-            chart = self._make_chart()
+        chart = self._chart
+        if chart is None:
+            chart = self._make_chart(self._theme)
             chart.hovered.connect(self._show_read_out)
+            chart.chosen.connect(self._on_activated)
+            if "legend" in vars(self):
+                self.legend.toggled.connect(chart.hide_series)
             self._set_chart(chart)
-        self._draw()
+        chart.set_data(data)
         self._show_page()
 
     def csv_rows(self) -> Rows:
         """Return the CSV rows of the chart: a header, and a row per point; empty without data."""
         return () if self.data is None else self.data.csv_rows()
 
-    def _make_chart(self) -> "Chart":
-        """Create the chart; its module is imported only here."""
-        raise NotImplementedError
+    def _fill_table(self) -> None:
+        if self.data is not None:
+            self._show_table_of(self.data)
 
-    @Slot()
-    def _draw(self) -> None:
-        if self._chart is not None and self.data is not None:
-            self._chart.set_data(self.data)
+    def _show_table_of(self, data: Data) -> None:
+        """Show the points of `data` in the table."""
+        raise NotImplementedError
 
     def _read_out_text(self, data: Data, point: Any) -> str:  # noqa: ANN401  # each panel has points of its own
         """Return the text about a point, or the default text if `point` is None."""

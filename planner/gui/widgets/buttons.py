@@ -1,7 +1,7 @@
-"""Push buttons, icon buttons and link buttons."""
+"""Push buttons, icon buttons, link buttons and check boxes."""
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QMenu, QPushButton, QToolButton
+from PySide6.QtWidgets import QCheckBox, QMenu, QPushButton, QToolButton
 
 from planner.gui.theme import Theme, set_style_role
 
@@ -48,3 +48,10 @@ def push_button(text: str, tooltip: str = "", role: str = "") -> QPushButton:
 def link_button(text: str, tooltip: str = "") -> QPushButton:
     """Return a button that looks like a link."""
     return push_button(text, tooltip, "link")
+
+
+def check_box(text: str, tooltip: str) -> QCheckBox:
+    """Return a check box."""
+    box = QCheckBox(text)
+    box.setToolTip(tooltip)
+    return box

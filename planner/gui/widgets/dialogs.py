@@ -1,14 +1,21 @@
-"""Helpers for dialogs: close and copy buttons, opening, confirmation boxes, and the question for a report's file."""
+"""Helpers for dialogs: close and copy buttons, opening, confirmation boxes, a report's file, and dropped files."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QMessageBox, QPushButton, QWidget
 
 from planner.gui.threads import CalmTimer
+
+
+def dropped_path(event: QDropEvent) -> Path | None:
+    """Return the only local file or folder that is dragged, or None."""
+    urls = event.mimeData().urls()
+    return Path(urls[0].toLocalFile()) if len(urls) == 1 and urls[0].isLocalFile() else None
+
 
 _KINDS: Final = "Web page (*.html);;PDF (*.pdf);;Markdown (*.md)"
 

@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QDialog, QProgressBar, QPushButton, QWidget
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
-from planner.gui.widgets.focus import InReadingOrder
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import InReadingOrder
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -50,15 +51,12 @@ class HardwareSearchDialog(InReadingOrder, QDialog):
         self.progress.setTextVisible(False)
         self.progress.setFixedHeight(theme.spacing.small)
         self.progress.setAccessibleName("Searching")
-        self.stop = QPushButton("St&op")
-        self.stop.setToolTip("Stop the search and keep what it found")
+        self.stop = push_button("St&op", "Stop the search and keep what it found")
         self.model = RecordTableModel(columns, lambda row: row.id, self)
         self.table = RecordTable(self.model, theme, name=table_name)
-        self._use = QPushButton("&Use the selected option")
-        self._use.setToolTip("Make the selected option the plan")
+        self._use = push_button("&Use the selected option", "Make the selected option the plan")
         self._use.setEnabled(False)
-        self._copy = QPushButton("&Copy")
-        self._copy.setToolTip("Copy the answer and the table, as text and CSV")
+        self._copy = push_button("&Copy", "Copy the answer and the table, as text and CSV")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self.search)
         self.stop.clicked.connect(self.end)

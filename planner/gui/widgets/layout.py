@@ -1,13 +1,13 @@
-"""Layout helpers: rows, columns, wrapping lines, scroll areas, reused widgets, and the tab order."""
+"""Layout helpers: rows, columns, wrapping lines, scroll areas, reused widgets, and the order of the Tab key."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QBoxLayout,
     QFrame,
     QGridLayout,
@@ -45,6 +45,21 @@ def in_column(
 ) -> QVBoxLayout:
     """Return a vertical layout of `items`, which is set on `owner`; the default spacing is that of the style."""
     return _filled_layout(QVBoxLayout(), items, owner, margins, spacing)
+
+
+def in_grid(
+    owner: QWidget | None = None, *, across: int, down: int, stretched: int, margins: Margins = 0
+) -> QGridLayout:
+    """Return an empty grid with these gaps in pixels, whose column `stretched` takes the width that is left."""
+    grid = QGridLayout()
+    if owner is not None:
+        owner.setLayout(grid)
+    if margins is not None:
+        grid.setContentsMargins(_margins_of_sides(margins))
+    grid.setHorizontalSpacing(across)
+    grid.setVerticalSpacing(down)
+    grid.setColumnStretch(stretched, 1)
+    return grid
 
 
 def add_items(layout: QBoxLayout, *items: Item) -> None:
@@ -262,18 +277,6 @@ def laid_out_at_once(changing: QWidget) -> Iterator[None]:
         layout.activate()
 
 
-def tab_stops(layout: QLayout) -> Iterator[QWidget]:
-    """Yield the widgets in `layout` that the tab key can reach, including hidden widgets, in reading order."""
-    items = filter(None, map(layout.itemAt, reading_order(layout)))
-    for inner, widget in ((item.layout(), item.widget()) for item in items):
-        if inner is not None:
-            yield from tab_stops(inner)
-        elif widget is not None and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
-            yield widget
-        elif widget is not None and (nested := widget.layout()) is not None:
-            yield from tab_stops(nested)
-
-
 def reading_order(layout: QLayout) -> Iterable[int]:
     """Return the indexes of a layout's items in reading order, which differs from the order of insertion in a grid."""
     indexes = range(layout.count())
@@ -283,7 +286,58 @@ def reading_order(layout: QLayout) -> Iterable[int]:
     return sorted(indexes, key=lambda index: cast("tuple[int, int, int, int]", layout.getItemPosition(index)))
 
 
-def set_tab_order(stops: tuple[QWidget, ...]) -> None:
-    """Let the tab key visit the widgets in the order of `stops` instead of the order of creation."""
-    for before, after in pairwise(stops):
-        QWidget.setTabOrder(before, after)
+def focus_stops(widget: QWidget) -> Iterator[QWidget]:
+    """Yield `widget` and what is visible in it, as far as the Tab key can reach it, in reading order."""
+    if not widget.isVisible():
+        return
+    if widget.isEnabled() and widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
+        yield widget
+    layout = widget.layout()
+    listed = [] if layout is None else list(_widgets_of(layout))
+    others = (child for child in widget.children() if isinstance(child, QWidget) and child not in listed)
+    # What has no layout, such as panes with a handle between them, is read by its place.
+    for child in (*listed, *sorted(others, key=lambda child: (child.y(), child.x()))):
+        if not child.isWindow():
+            yield from focus_stops(child)
+
+
+def _widgets_of(layout: QLayout) -> Iterator[QWidget]:
+    for item in filter(None, map(layout.itemAt, reading_order(layout))):
+        inner, widget = item.layout(), item.widget()
+        if inner is not None:
+            yield from _widgets_of(inner)
+        elif widget is not None:
+            yield widget
+
+
+def focus_by_key(widget: QWidget, reason: Qt.FocusReason = Qt.FocusReason.TabFocusReason) -> None:
+    """Give `widget` the keyboard, and scroll to it."""
+    widget.setFocus(reason)
+    area = widget.parentWidget()
+    while area is not None:
+        if isinstance(area, QScrollArea):
+            area.ensureWidgetVisible(widget)
+        area = area.parentWidget()
+
+
+class InReadingOrder:
+    """Base of a window, named before Qt's class, in which Tab goes to the next control in reading order, and round.
+
+    Qt's own order is that of creation. It has to be mended wherever a row is added later, and each mending can leave a
+    circle that the key never leaves.
+    """
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Give the keyboard to the next or the previous control."""
+        assert isinstance(self, QWidget)
+        stops = tuple(focus_stops(self))
+        if not stops:
+            return False
+        now = QApplication.focusWidget()
+        at = stops.index(now) if now in stops else (-1 if forward else 0)
+        reasons = Qt.FocusReason
+        focus_by_key(
+            stops[(at + (1 if forward else -1)) % len(stops)],
+            reasons.TabFocusReason if forward else reasons.BacktabFocusReason,
+        )
+        return True

@@ -29,8 +29,8 @@ class FileFormat(NamedTuple):
 class ExportMenu(QMenu):
     """Menu that copies and saves content called `noun`; `failed` carries the `PlannerError` of a failed save.
 
-    `copies` maps the text of each copy action to its content. `file_stem` is the suggested file name; the first of
-    `formats` is the default, and one of them must be a `.png` picture.
+    `copies` maps the text of each copy action to its content. `file_stem` is the suggested file name. The first of
+    `formats` is the default; a name with another ending is saved as a picture if that is one of them.
     """
 
     failed = Signal(object)
@@ -60,10 +60,10 @@ class ExportMenu(QMenu):
             self.save_to(Path(name))
 
     def save_to(self, path: Path) -> None:
-        """Save the content to `path` in the format of its extension, or as a picture; emit `failed` on an error."""
+        """Save the content to `path` in the format of its extension; emit `failed` on an error."""
         known = {kind.ending: kind.content for kind in self._formats}
         try:
-            save_as(path, known, ".png")
+            save_as(path, known, ".png" if ".png" in known else self._formats[0].ending)
         except PlannerError as error:
             self.failed.emit(error)
 

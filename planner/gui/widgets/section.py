@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolButton, QWidget
 
+from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_column, in_row
@@ -44,6 +45,17 @@ class Section(QWidget):
         self._body.setVisible(opened)
         self._summary.setVisible(not opened)
         self._update_heading()
+
+    def remember(self, name: str, settings: SettingsStore, *, opened: bool = False) -> None:
+        """Restore from the settings whether the section `name` is expanded (`opened` by default), and store changes."""
+        known = settings.current.open_sections
+        self.set_open(name in known or (opened and f"-{name}" not in known))
+
+        def store_open_state(is_open: bool) -> None:
+            others = (each for each in settings.current.open_sections if each not in (name, f"-{name}"))
+            settings.update(open_sections=(*others, name if is_open else f"-{name}"))
+
+        self.toggled.connect(store_open_state)
 
     def focus_heading(self) -> None:
         """Give the keyboard focus to the heading."""

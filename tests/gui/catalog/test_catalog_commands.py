@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QDialog
 
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.tab import TABS
-from planner.gui.widgets.search_list import search_choices
+from planner.gui.widgets.popover import search_choices
 from planner.gui.window import MainWindow
 
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractButton, QLineEdit, QToolButton, QWidget
 from planner.gui.catalog.facets import RangeSlider
 from planner.gui.catalog.filters import CatalogFilter, round_stops
 from planner.gui.catalog.tab import CatalogTab
+from planner.gui.widgets.layout import focus_stops
 from planner.present.catalog.column_sets import COLUMN_SETS
 
 
@@ -194,8 +195,6 @@ def test_nothing_is_cut_off_in_the_smallest_window(tab, view, qtbot):
 
 def test_the_tab_key_goes_through_the_plot_before_the_details(tab):
     tab.show_view("scatter")
-    stops, widget = [], tab.gpus.table
-    while (widget := widget.nextInFocusChain()) is not tab.gpus.table:
-        stops.append(widget)
+    stops = list(focus_stops(tab.gpus))
     plot, details = stops.index(tab.gpus.scatter.plot), stops.index(tab.gpus.detail._compare)
     assert stops.index(tab.gpus.scatter._presets) < plot < details

@@ -6,11 +6,11 @@ from PySide6.QtCore import QEvent, QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from planner.gui.catalog.scatter.data import padded_range, points_to_name, scatter_data, symbol_of
-from planner.gui.catalog.scatter.panel import PRESETS
-from planner.gui.catalog.scatter.plot import ScatterPlot
-from planner.gui.catalog.settings import PlotChoice
+from planner.gui.catalog.scatter_data import padded_range, points_to_name, scatter_data, symbol_of
+from planner.gui.catalog.scatter_panel import PRESETS
+from planner.gui.catalog.scatter_plot import ScatterPlot
 from planner.gui.plot.pens import blended
+from planner.gui.settings import PlotChoice
 from planner.monitor.readings.inventory import Device
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import gpu_rows

@@ -2,7 +2,7 @@
 
 from planner.gui.catalog.describe import describe_gpu
 from planner.gui.choices import card_choices
-from planner.gui.widgets.search_list import search_choices
+from planner.gui.widgets.popover import search_choices
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.plan import ModelChoice, Plan

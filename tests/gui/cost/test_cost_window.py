@@ -8,8 +8,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from planner.gui.cost.prices_dialog import PricesDialog
+from planner.gui.cost.recommend_dialog import RecommendDialog
 from planner.gui.cost.tab import CostTab
-from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.tab import TABS
 from planner.gui.window import MainWindow
 from planner.present.cost.prices import age_phrase, days_since, newest_age_days

@@ -159,12 +159,12 @@ def test_a_new_scheme_restyles_the_marks(needy, panel, theme):
     assert before != after
 
 
-def test_an_error_of_the_computation_is_reported(tab: MemoryTab, panel, qtbot):
+def test_an_error_of_the_computation_is_reported(tab: MemoryTab, qtbot):
     with qtbot.waitSignal(tab.workspace.failed) as failed:
-        panel._on_error(SpecError("gpu", "is gone"))
+        tab.workspace.report(SpecError("gpu", "is gone"))
     assert failed.args[0].field == "gpu"
     with pytest.raises(ZeroDivisionError):
-        panel._on_error(ZeroDivisionError())
+        tab.workspace.report(ZeroDivisionError())
 
 
 def test_the_first_suggestions_are_shown_while_the_search_goes_on(tab: MemoryTab, panel, qtbot, monkeypatch):

@@ -5,7 +5,7 @@ from math import isnan
 
 import pytest
 
-from planner.gui.memory.curves.data import CurveData, curve_memory_ticks, curve_values, value_ticks
+from planner.gui.memory.memory_curve import CurveData, curve_memory_ticks, curve_values, value_ticks
 from planner.plan.memory_curve import MemoryPoint
 from planner.units import GIB
 

@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser
-from planner.gui.memory.questions.inputs import field_context_of, label_of, tooltip_of
-from planner.gui.memory.questions.questions import Questions
+from planner.gui.memory.inputs import field_context_of, label_of, tooltip_of
+from planner.gui.memory.questions import Questions
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
@@ -62,7 +62,7 @@ def show(tab: MemoryTab, name: str) -> None:
 def asked(tab: MemoryTab) -> set[str]:
     task = tab.workspace.plan.workload.task
     forms: tuple[Questions, ...] = (tab.controls.questions[task], tab.controls.sharing[task])
-    made = {field.name: [form.existing_input(field.name) for form in forms] for field in all_fields()}
+    made = {field.name: [form._inputs.get(field.name) for form in forms] for field in all_fields()}
     return {name for name, inputs in made.items() if any(one is not None and not one.isHidden() for one in inputs)}
 
 
@@ -162,7 +162,7 @@ def test_a_setting_can_be_asked_for_by_name(tab: MemoryTab, qtbot: QtBot):
         (name, section)
         for name in sorted(asked(tab))
         for section in tab.controls.findChildren(Section)
-        if not section.is_open and section.isAncestorOf(questions.existing_input(name) or tab)
+        if not section.is_open and section.isAncestorOf(questions._inputs.get(name) or tab)
     )
     tab.workspace.navigator.setting_requested.emit(name)
     assert section.is_open

@@ -35,7 +35,7 @@ def test_unequal_cards_have_a_row_each(unequal):
     table = unequal.devices.table
     texts = [table.records().texts(number) for number in range(len(rows))]
     assert all(row[-1] == "Fits" for row in texts)
-    assert table.records().share(0, table.records().column_of("used")) == pytest.approx(rows[0].used_fraction)
+    assert table.records().shares([0], table.records().column_of("used")) == [pytest.approx(rows[0].used_fraction)]
 
 
 def test_the_rows_are_copied_with_the_keyboard(unequal, qtbot):
@@ -44,7 +44,7 @@ def test_the_rows_are_copied_with_the_keyboard(unequal, qtbot):
     table.selectAll()
     qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QGuiApplication.clipboard().text().splitlines()
-    assert lines[0].startswith("Cards\tStage\tLayers\tNeeds, GiB")
+    assert lines[0].startswith("GPUs\tStage\tLayers\tNeeds, GiB")
     assert len(lines) == 1 + len(unequal.devices.rows)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QLineEdit
 
-from planner.gui.memory.questions.inputs import draft_choices
+from planner.gui.memory.inputs import draft_choices
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
@@ -28,7 +28,7 @@ def workload(tab: MemoryTab) -> Inference:
 def shown(tab: MemoryTab) -> set[str]:
     names = (*(f"engine.{name}" for name in setting_names()), "gpu_layers")
     questions = tab.controls.questions["inference"]
-    asked = {name: questions.existing_input(name) for name in names}
+    asked = {name: questions._inputs.get(name) for name in names}
     return {name.removeprefix("engine.") for name, made in asked.items() if made and not made.isHidden()}
 
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QToolButton
 
-from planner.gui.memory.curves.plot import CurvePlot
+from planner.gui.memory.memory_curve import CurvePlot
 from planner.gui.memory.tab import MemoryTab
 from planner.plan.plan import ModelChoice
 from planner.units import GIB

@@ -35,7 +35,7 @@ def test_every_card_listed_fits_and_the_cheapest_comes_first(tab: MemoryTab, car
         assert (memory.verdict, memory.free_bytes) == (row.verdict, row.free_bytes)
         assert memory.verdict in ("fits", "tight")
     heading = cards.findChild(QLabel).text()
-    assert heading.startswith(f"{len(rows)} suitable cards for meta-llama/Llama-3.1-8B")
+    assert heading.startswith(f"{len(rows)} suitable GPUs for meta-llama/Llama-3.1-8B")
 
 
 def test_return_uses_the_chosen_card(tab: MemoryTab, cards, qtbot):
@@ -69,7 +69,7 @@ def nothing_fits(tab: MemoryTab):
 
 def test_where_no_card_fits_the_closest_is_named_and_no_table_shown(nothing_fits):
     heading = nothing_fits.findChild(QLabel).text()
-    assert heading.startswith("No card in the catalog fits meta-llama/Llama-3.1-8B: ")
+    assert heading.startswith("No GPU in the catalog fits meta-llama/Llama-3.1-8B: ")
     assert "The closest is " in heading
     assert heading.endswith("too much.")
     assert not nothing_fits.table.isVisible()
@@ -91,4 +91,4 @@ def test_where_no_card_fits_several_cards_can_be_looked_for(tab: MemoryTab, noth
 def test_where_no_card_can_run_the_plan_that_is_said(nothing_fits, monkeypatch):
     monkeypatch.setattr("planner.gui.memory.fitting_cards.fits_by_gpu", lambda _plan, _catalog: {})
     nothing_fits.refresh()
-    assert nothing_fits.findChild(QLabel).text().endswith("No card in it can run the plan.")
+    assert nothing_fits.findChild(QLabel).text().endswith("No GPU in it can run the plan.")

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit
 
 from planner.errors import SpecError
-from planner.gui.memory.questions.inputs import ListField, parse_names, parse_numbers
+from planner.gui.memory.inputs import ListField, parse_names, parse_numbers
 
 
 @pytest.fixture

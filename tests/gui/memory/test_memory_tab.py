@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QRadioButton, QSli
 
 from planner.cli.main import main
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.widgets.search_list import search_choices
+from planner.gui.widgets.popover import search_choices
 from planner.plan.evaluate import evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice
@@ -215,7 +215,7 @@ def test_a_card_that_cannot_run_it_gives_the_reason_and_no_numbers(tab: MemoryTa
 def test_without_a_card_the_need_is_said(tab: MemoryTab):
     tab.workspace.apply("card", gpu=None)
     assert tab.answer.headline.startswith("Needs ")
-    assert tab.controls.cards.card.text == "No card"
+    assert tab.controls.cards.card.text == "No GPU"
 
 
 def test_an_encoder_is_not_asked_about_generating(tab: MemoryTab, catalog):

@@ -5,9 +5,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QRadioButton
 
-from planner.gui.memory.questions.inputs import SizeField
+from planner.gui.memory.inputs import SizeField
 from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
-from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.popover import Choice
 from planner.units import GIB, MIB
 
 

@@ -110,7 +110,7 @@ def test_a_recipe_is_pinned_for_the_plans_model(tab: MemoryTab):
 def test_the_lists_are_offered_from_the_menu(tab: MemoryTab):
     button = tab.controls.compare
     for words, popover in (
-        ("Another card…", button.cards),
+        ("Another GPU…", button.cards),
         ("Another model…", button.models),
         ("A recipe…", button.recipes),
     ):

@@ -3,8 +3,7 @@
 import gc
 import sys
 
-from planner.gui.memory.curves.data import CurveData
-from planner.gui.memory.curves.plot import CurvePlot
+from planner.gui.memory.memory_curve import CurveData, CurvePlot
 from planner.plan.memory_curve import MemoryPoint
 from planner.units import GIB
 

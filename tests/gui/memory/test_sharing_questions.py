@@ -34,7 +34,7 @@ def answer(tab: MemoryTab, name: str, value: object) -> None:
 
 def asked(tab: MemoryTab) -> set[str]:
     questions = tab.controls.sharing[tab.workspace.plan.workload.task]
-    made = {name: questions.existing_input(name) for name in (f"parallel.{name}" for name in Parallel.model_fields)}
+    made = {name: questions._inputs.get(name) for name in (f"parallel.{name}" for name in Parallel.model_fields)}
     return {name.removeprefix("parallel.") for name, one in made.items() if one is not None and not one.isHidden()}
 
 

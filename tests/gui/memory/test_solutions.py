@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.gui.memory.curves.exploration import compute_curve, find_solutions
+from planner.gui.memory.exploration import compute_curve, find_solutions
 from planner.plan.evaluate import evaluate, fits_by_gpu
 from planner.plan.memory_curve import current_value
 from planner.plan.plan import ModelChoice, Plan

@@ -1,10 +1,10 @@
 """The tab key visits the results in reading order."""
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from planner.gui.memory.tab import MemoryTab
+from planner.gui.widgets.layout import focus_stops
 from planner.plan.plan import ModelChoice
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
@@ -13,13 +13,8 @@ pytestmark = pytest.mark.usefixtures("explored_tab")
 
 
 def reached(tab: MemoryTab) -> list[QWidget]:
-    """Return what the tab key reaches in the results, from the bar on."""
-    found, widget = [], tab.bar.nextInFocusChain()
-    while widget is not tab.bar:
-        if tab.results.isAncestorOf(widget) and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
-            found.append(widget)
-        widget = widget.nextInFocusChain()
-    return found
+    """Return what the tab key reaches in the results."""
+    return list(focus_stops(tab.results))
 
 
 def test_rows_that_were_added_later_stand_where_they_are_read(tab: MemoryTab, qtbot):

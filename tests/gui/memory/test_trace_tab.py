@@ -320,10 +320,10 @@ def test_the_tables_are_chosen_copied_and_saved(traced, tmp_path):
     tables = traced.trace.tables
     for number, start in enumerate(("Module\t", "Operator\t", "Peak allocated", "No assumptions were made")):
         tables.show_page(number)
-        tables.copy()
+        tables.export.actions()[0].trigger()
         assert QGuiApplication.clipboard().text().startswith(start)
     tables.show_page(1)
-    tables.save_to(tmp_path / "alive.csv")
+    tables.export.save_to(tmp_path / "alive.csv")
     assert "activations" in (tmp_path / "alive.csv").read_text(encoding="utf-8").lower()
 
 

@@ -9,9 +9,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton
 from traced_runs import recording, request
 
-from planner.gui.memory.trace.timeline_data import TimelineData, live_memory_ticks, moment_ticks, role_of
-from planner.gui.memory.trace.timeline_panel import TimelinePanel
-from planner.gui.memory.trace.timeline_plot import TimelinePlot
+from planner.gui.memory.trace.timeline import (
+    TimelineData,
+    TimelinePanel,
+    TimelinePlot,
+    live_memory_ticks,
+    moment_ticks,
+    role_of,
+)
 from planner.present import format as fmt
 from planner.trace.analysis.trace_result import conclude
 from planner.units import MIB

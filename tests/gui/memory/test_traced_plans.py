@@ -3,8 +3,8 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
-from planner.gui.frame.plan_bar import PartButton, PlanBar
 from planner.gui.memory.tab import MemoryTab
+from planner.gui.plan_bar import PartButton, PlanBar
 from planner.plan.plan import ModelChoice
 from planner.trace.recording import CategoryShare, TracedFacts, TracedPhase
 from planner.trace.request import Input, Target, TensorInput, TraceRequest

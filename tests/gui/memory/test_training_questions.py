@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QRadioButton, QToolButton
 
-from planner.gui.memory.questions.inputs import linear_names
+from planner.gui.memory.inputs import linear_names
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
@@ -64,7 +64,7 @@ def asked(tab: MemoryTab) -> set[str]:
     lora = [f"lora.{name}" for name in Lora.model_fields]
     names = ["method", *lora, "trainable", "optimizer", "optimizer_step", "gradient_clipping", "checkpoint_every"]
     names += ["loss", "loss_chunks"]
-    made = {name: questions.existing_input(name) for name in names}
+    made = {name: questions._inputs.get(name) for name in names}
     return {name for name, one in made.items() if one is not None and not one.isHidden()}
 
 

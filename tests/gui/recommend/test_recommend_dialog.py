@@ -6,9 +6,10 @@ from PySide6.QtCore import QCoreApplication, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
-from planner.cost.terms import CostTerms, DailyHours, Run, Service
-from planner.gui.recommend import dialog as module
-from planner.gui.recommend.dialog import RecommendDialog
+from planner.cost.job import DailyHours, Run, Service
+from planner.cost.terms import CostTerms
+from planner.gui.cost import recommend_dialog as module
+from planner.gui.cost.recommend_dialog import RecommendDialog
 from planner.gui.workspace import Workspace
 from planner.plan.recommend.option import Wish, sure_options
 from planner.plan.recommend.recommend import recommend

@@ -4,7 +4,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 from shell_fakes import PLACES
 
-from planner.gui.start.page import StartPage
+from planner.gui.start_page import StartPage
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.window import MainWindow

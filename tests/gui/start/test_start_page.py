@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
-from planner.gui.start.page import StartPage
+from planner.gui.start_page import StartPage
 from planner.gui.workspace import SAMPLE_PLAN
 from planner.monitor.readings.inventory import Device
 from planner.plan.plan import ModelChoice

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.settings import TableLayout
-from planner.gui.widgets.status_icons import StatusIcon
+from planner.gui.widgets.labels import StatusIcon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present.columns import number_column, text_column, to_csv, to_json
@@ -108,17 +108,17 @@ def test_sorting_ignores_case_and_leaves_the_unknown_last(model, key, descending
 def test_one_giant_among_many_does_not_set_the_scale_of_the_others():
     many = RecordTableModel(COLUMNS, lambda fruit: fruit.id)
     many.set_records([Fruit(f"c{number}", "cherry", 10) for number in range(19)] + [Fruit("p", "pumpkin", 5_000)])
-    assert many.share(0, 1) == 1
-    assert many.share(19, 1) == 1
+    assert many.shares([0], 1)[0] == 1
+    assert many.shares([19], 1)[0] == 1
 
 
 def test_a_filter_keeps_the_sorting_and_meters_measure_what_is_shown(model):
     model.sort_by("grams", descending=True)
-    assert model.share(2, 1) == 120 / 1500
+    assert model.shares([2], 1)[0] == 120 / 1500
     model.set_filter(lambda fruits: {fruit.id for fruit in fruits if fruit.name != "Melon"})
     assert names(model) == ["apple", "Banana", "Kiwi"]
-    assert model.share(1, 1) == 120 / 180
-    assert model.share(2, 1) is None
+    assert model.shares([1], 1)[0] == 120 / 180
+    assert model.shares([2], 1)[0] is None
     assert list(model.names) == ["a", "b", "k"]
     assert set(model.words("name")) == {"a", "b", "k", "m"}
     assert (model.row_of("b"), model.row_of("m"), model.record(7)) == (1, None, None)

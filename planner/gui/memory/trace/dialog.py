@@ -9,17 +9,16 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions.questions import new_form, remembered_section
+from planner.gui.memory.questions import new_form, remembered_section
 from planner.gui.memory.trace.request_form import RequestForm, device_of, with_device
 from planner.gui.memory.trace.target_form import InputsEditor, TargetForm
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
-from planner.gui.widgets.focus import InReadingOrder
 from planner.gui.widgets.inputs.choice_field import RadioField
 from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, in_column, scrolled
+from planner.gui.widgets.layout import STRETCH, InReadingOrder, in_column, scrolled
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operator_fields
 from planner.present.format import capitalized, plural

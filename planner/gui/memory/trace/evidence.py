@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from planner.errors import PlannerError
 from planner.gui.memory.trace.tables import TraceTables, trace_text
-from planner.gui.memory.trace.timeline_data import TimelineData
-from planner.gui.memory.trace.timeline_panel import TimelinePanel
+from planner.gui.memory.trace.timeline import TimelineData, TimelinePanel
 from planner.gui.memory.trace.tracer import EstimateCheck, Tracer
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme

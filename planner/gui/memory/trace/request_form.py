@@ -10,7 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions.questions import new_form, remembered_section
+from planner.gui.memory.questions import new_form, remembered_section
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
 from planner.gui.widgets.inputs.field import Field

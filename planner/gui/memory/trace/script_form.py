@@ -10,7 +10,7 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
 
 from planner.errors import ModelFileError, SpecError
-from planner.gui.memory.questions.questions import new_form
+from planner.gui.memory.questions import new_form
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.field import TextField

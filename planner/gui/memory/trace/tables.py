@@ -2,27 +2,23 @@
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QSize, Signal, Slot
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QFileDialog,
     QGridLayout,
-    QMenu,
     QStackedWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from planner.errors import PlannerError
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
+from planner.gui.widgets.layout import ScrollColumn, in_column, in_grid, in_row
+from planner.gui.widgets.result_menu import ExportMenu, FileFormat
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
@@ -200,10 +196,8 @@ class ParagraphPage(ScrollColumn):
         return layout
 
     def _make_figure_grid(self, block: Paragraph) -> QGridLayout:
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(self._theme.spacing.huge)
-        grid.setVerticalSpacing(self._theme.spacing.tiny)
-        grid.setColumnStretch(1, 1)
+        space = self._theme.spacing
+        grid = in_grid(across=space.huge, down=space.tiny, stretched=1, margins=None)
         for row, (title, text, exact) in enumerate(block.pairs):
             grid.addWidget(make_label(title, "muted"), row, 0)
             figure = make_label(text, selectable=True)
@@ -281,31 +275,19 @@ class TraceTables(QWidget):
         self._group.buttons()[number].setChecked(True)
         self._pages.setCurrentIndex(number)
 
-    @Slot()
-    def copy(self) -> None:
-        """Copy the current page to the clipboard; tables are tab-separated."""
-        current_page = self._pages.currentWidget()
-        if isinstance(current_page, ParagraphPage):
-            QGuiApplication.clipboard().setText(current_page.text)
-        elif isinstance(current_page, RecordTable):
-            QGuiApplication.clipboard().setText(to_tsv(current_page.visible_columns, current_page.records().records))
+    def _page_text(self) -> str:
+        """Return the current page as text; tables are tab-separated."""
+        page = self._pages.currentWidget()
+        if isinstance(page, RecordTable):
+            return to_tsv(page.visible_columns, page.records().records)
+        return page.text if isinstance(page, ParagraphPage) else ""
 
-    @Slot()
-    def save(self) -> None:
-        """Ask for a file and write the current table as CSV with exact sizes in bytes."""
-        name, _ = QFileDialog.getSaveFileName(self, "Save the table", "trace.csv", "Table (*.csv)")
-        if name:
-            self.save_to(Path(name))
-
-    def save_to(self, path: Path) -> None:
-        """Write the shown table (tensors alive at the peak, or else the modules) as CSV; `failed` carries errors."""
+    def _table_csv(self) -> str:
+        """Return the shown table (tensors alive at the peak, or else the modules) as CSV with exact sizes in bytes."""
         table = self.alive if self._pages.currentWidget() is self.alive else self.modules
         columns = table.visible_columns
         rows = [{column.key: column.value(record) for column in columns} for record in table.records().records]
-        try:
-            path.write_text(to_csv([column.key for column in columns], rows), encoding="utf-8", newline="")
-        except OSError as error:
-            self.failed.emit(PlannerError(f"{path}: {error.strerror or error}", "Choose another folder."))
+        return to_csv([column.key for column in columns], rows)
 
     def _add_page(self, title: str, page: QWidget) -> QToolButton:
         button = QToolButton()
@@ -321,11 +303,11 @@ class TraceTables(QWidget):
         self.show_page(number)
 
     def _make_export_button(self, theme: Theme) -> IconButton:
+        formats = (FileFormat("Table", ".csv", self._table_csv),)
+        self.export = ExportMenu("table", "trace", {"Copy": self._page_text}, formats, self)
+        self.export.failed.connect(self.failed)
         button = IconButton(theme, "save", "Copy or save the table")
-        menu = QMenu(self)
-        menu.addAction("Copy", self.copy)
-        menu.addAction("Save…", self.save)
-        button.set_menu(menu)
+        button.set_menu(self.export)
         return button
 
 

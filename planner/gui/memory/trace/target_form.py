@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 
 from planner.errors import ModelFileError, SpecError
-from planner.gui.memory.questions.questions import new_form
+from planner.gui.memory.questions import new_form
 from planner.gui.memory.trace.script_form import RecentButton
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton, link_button
@@ -41,8 +41,7 @@ class InputsEditor(QWidget):
         super().__init__()
         self._theme = theme
         self._rows: list[_InputRow] = []
-        self._add = link_button("Add an inp&ut")
-        self._add.setToolTip("Add another argument of the module")
+        self._add = link_button("Add an inp&ut", "Add another argument of the module")
         self._column = in_column(owner=self, spacing=theme.spacing.tiny)
         below = in_row(self._add, STRETCH)
         self._column.addWidget(make_label("Inputs: name and shape", "muted"))

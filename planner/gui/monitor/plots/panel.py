@@ -172,7 +172,7 @@ class MetricPanel(PlotPanel):
         if [column.title for column in self._columns[1:]] != labels or not self._columns:
             self._columns = reading_columns(labels, self.spec.unit)
         rows = reading_rows(self.curves, self.history.wall_of)
-        self._show_in_table(rows, self._columns).setAccessibleName(self.spec.title)
+        self._show_in_table(rows, self._columns, self.spec.title)
 
     def _row_id(self, row: ReadingRow) -> str:
         return str(row.time)

@@ -18,8 +18,7 @@ from PySide6.QtWidgets import (
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.layout import in_row
-from planner.gui.widgets.popover import SearchPopover
-from planner.gui.widgets.search_list import Choice, TypedChoice
+from planner.gui.widgets.popover import Choice, SearchPopover, TypedChoice
 
 _LIST_WIDTH: Final = 560
 

@@ -7,11 +7,12 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QGridLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.layout import in_grid
 from planner.gui.widgets.terms import EXPLAIN_KEY, TermLabel, explain
 
 _RESET_KEY: Final = "Alt+Del"
@@ -36,11 +37,7 @@ class LabelledForm(QWidget):
         self._rows: list[_FormRow] = []
         self._next_line = 0
         self._label_width: int | None = None
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(theme.spacing.small)
-        self._grid.setVerticalSpacing(theme.spacing.small)
-        self._grid.setColumnStretch(1, 1)
+        self._grid = in_grid(self, across=theme.spacing.small, down=theme.spacing.small, stretched=1)
         theme.changed.connect(self._update_rows)
 
     def reserve(self) -> int:

@@ -1,6 +1,7 @@
 """A table model of records that computes each row's text once and sorts and filters in Python."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import compress, islice
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -44,13 +45,14 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self._all: dict[str, Record] = {}
         self._ordered: list[tuple[str, Record]] = []
         self._shown: list[tuple[str, Record]] = []
+        self._ordered_names: list[str] = []
         self._names: list[str] = []
         self._filter: Filter[Record] | None = None
         self._passing: Collection[str] | None = None
         self._texts: dict[str, tuple[str, ...]] = {}
         self._words: dict[str, dict[str, str]] = {}
         self._values: dict[int, dict[str, float | None]] = {}
-        self._by_size: dict[int, list[str]] = {}
+        self._by_size: dict[int, tuple[list[str], frozenset[str]]] = {}
         self._full: dict[int, float] = {}
 
     @property
@@ -140,11 +142,11 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         """Return whether the record in a row is the one used by the plan."""
         return self._names[row] == self.marked
 
-    def share(self, row: int, position: int) -> float | None:
-        """Return the fraction of a cell's meter that is filled, at most 1; None without a value."""
-        value = self._values_by_name(position)[self._names[row]]
-        full = self._full_meter_value(position)
-        return min(value / full, 1) if value is not None and full else None
+    def shares(self, rows: Sequence[int], position: int) -> list[float | None]:
+        """Return the fraction of the meter that is filled in a column's cells, at most 1; None without a value."""
+        values, full = self._values_by_name(position), self._full_meter_value(position)
+        found = (values[self._names[row]] for row in rows)
+        return [min(value / full, 1) if value is not None and full else None for value in found]
 
     def numbers(self, key: str) -> Mapping[str, float | None]:
         """Return a column's values by record name, including invisible records; None for a value that is no number."""
@@ -220,11 +222,14 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         """Return the value that one in ten visible rows reaches; of fewer rows, the largest value; 0 without values."""
         values = self._values_by_name(position)
         if position not in self._by_size:
-            known = ((value, name) for name, value in values.items() if value is not None)
-            self._by_size[position] = [name for _, name in sorted(known, reverse=True)]
-        shown, by_size = self._passing, self._by_size[position]
-        largest = by_size if shown is None else [name for name in by_size if name in shown]
-        return (values[largest[len(largest) // _A_FEW]] or 0) if largest else 0
+            known = sorted(((value, name) for name, value in values.items() if value is not None), reverse=True)
+            by_size = [name for _, name in known]
+            self._by_size[position] = by_size, frozenset(values.keys() - by_size)
+        (by_size, unknown), shown = self._by_size[position], self._passing
+        count = len(by_size) if shown is None else len(shown) - len(unknown.intersection(shown))
+        visible = by_size if shown is None else (name for name in by_size if name in shown)
+        name = next(islice(visible, count // _A_FEW, None), None)
+        return (values[name] or 0) if name is not None else 0
 
     def _sort_records(self) -> None:
         pairs = list(self._all.items())
@@ -235,6 +240,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         if self._first:
             pairs.sort(key=lambda pair: pair[0] not in self._first)
         self._ordered = pairs
+        self._ordered_names = [name for name, _ in pairs]
 
     def _sorted_pairs(self, pairs: list[tuple[str, Record]], key: str, descending: bool) -> list[tuple[str, Record]]:
         """Return `pairs` sorted by the column `key`, unknown values last, equal values in their order."""
@@ -248,8 +254,11 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self.beginResetModel()
         self._full.clear()
         passing = self._passing = None if self._filter is None else self._filter(tuple(self._all.values()))
-        self._shown = self._ordered if passing is None else [pair for pair in self._ordered if pair[0] in passing]
-        self._names = [name for name, _ in self._shown]
+        self._shown, self._names = self._ordered, self._ordered_names
+        if passing is not None:
+            # Without a step of Python for each row, which is most of the time of a keystroke in a search.
+            shown = list(map(passing.__contains__, self._ordered_names))
+            self._shown, self._names = list(compress(self._shown, shown)), list(compress(self._names, shown))
         self.endResetModel()
 
 

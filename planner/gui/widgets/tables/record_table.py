@@ -31,8 +31,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView
 
 from planner.gui.settings import TableLayout
 from planner.gui.theme import ICON_PIXELS, Theme
-from planner.gui.widgets.tables.cell_view import CellView, PinnedColumn
-from planner.gui.widgets.tables.cells import CellColumn, CellPainter, Marker
+from planner.gui.widgets.tables.cell_view import CellColumn, CellPainter, CellView, Marker, PinnedColumn
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.terms import explaining_action, term_of
 from planner.present.columns import Column, to_tsv

@@ -5,10 +5,11 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from planner.cost.terms import CostTerms, DailyHours, Service
-from planner.gui.cost.serving.panel import ServingPanel
-from planner.gui.cost.serving.search_dialog import ServingSearchDialog
-from planner.gui.cost.serving.served_minute import ServedMinute
+from planner.cost.job import DailyHours, Service
+from planner.cost.terms import CostTerms
+from planner.gui.cost.served_minute import ServedMinute
+from planner.gui.cost.serving_panel import ServingPanel
+from planner.gui.cost.serving_search import ServingSearchDialog
 from planner.gui.cost.tab import CostTab
 from planner.plan.plan import ModelChoice
 from planner.serving.result import MinuteInDetail, MinuteMoment, RequestBar
@@ -124,7 +125,7 @@ def test_a_dropped_file_is_simulated_and_one_without_requests_is_reported(served
     bad = tmp_path / "bad.csv"
     bad.write_text("a,b\n1,2\n", encoding="utf-8")
     data, rest = _dropped(bad)
-    with qtbot.waitSignal(panel.failed) as reported:
+    with qtbot.waitSignal(served.workspace.failed) as reported:
         panel.dropEvent(QDropEvent(QPointF(5, 5), *rest))
     assert "bad.csv" in reported.args[0].message
     assert "chat.csv" in panel.text
@@ -138,11 +139,6 @@ def test_plans_are_left_to_the_window(served, tmp_path):
     assert not entering.isAccepted()
     panel.dropEvent(QDropEvent(QPointF(5, 5), *rest))
     assert panel.traced is None
-
-
-def test_an_unexpected_error_while_a_trace_is_read_is_raised(served):
-    with pytest.raises(ZeroDivisionError):
-        _panel(served)._report(ZeroDivisionError())
 
 
 def test_the_curve_is_simulated_once_its_section_is_open(served, qtbot, tasks):

@@ -1,1 +1,0 @@
-"""The scatter plot of a catalog page."""

@@ -1,1 +1,0 @@
-"""Memory curve over one number of the plan, such as the batch size."""

@@ -1,1 +1,0 @@
-"""The *Choose hardware for me* dialog: ranks all cards, card counts and offers for the plan's job."""
