@@ -85,7 +85,7 @@ class MonitorTab(Tab):
         self.cards = CardLines(theme)
         self.empty_state = EmptyState(theme)
         self.plan_strip = PlanStrip(workspace, theme, tasks)
-        self.machine = ElidedLabel(role="muted")
+        self.machine = ElidedLabel(role="muted", is_live=True)
         self.reconnect = QPushButton("Reconnect to the driver")
         self.reconnect.setToolTip("Read the cards again")
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
