@@ -156,7 +156,7 @@ def show(window: QWidget, is_ready: Callable[[], bool], again: Callable[[], None
 
 def drawn(grid: PlotGrid) -> list[QWidget]:
     """Return the visible plots."""
-    return [panel for panel in grid.panels if panel.is_drawn and not panel.visibleRegion().isEmpty()]
+    return [panel for panel in grid.panels if panel.is_drawn and panel.is_in_sight]
 
 
 def print_redraws(redraws: dict[str, Callable[[], None]]) -> None:

@@ -93,7 +93,7 @@ def readings(phase: float) -> dict[str, Reading]:
 
 def drawn(grid: Any) -> dict[str, object]:
     """Return the number of visible curves, their points and the size of the plots."""
-    panels = [panel for panel in grid.panels if not panel.visibleRegion().isEmpty()]
+    panels = [panel for panel in grid.panels if panel.is_in_sight]
     curves = [curve for panel in panels for curve in panel.curves]
     points = max((len(curve.x) for curve in curves), default=0)
     return {"plots": len(panels), "curves": len(curves), "points": points, "size": [grid.width(), grid.height()]}

@@ -72,6 +72,7 @@ class Theme(QObject):
         self.tokens = load_tokens("light")
         # A start uses forty icons, each more than twice: caching them saves a hundredth of its time.
         self._icons: dict[tuple[str, str], QIcon] = {}
+        self._fonts: dict[tuple[TypeStep, bool], QFont] = {}
         app.screenAdded.connect(self._icons.clear)
         self._unpolished: list[QWidget] = []
         self._is_behind = False
@@ -101,11 +102,13 @@ class Theme(QObject):
 
     def font(self, step: TypeStep = "body", bold: bool = False) -> QFont:
         """Return the system font in the size of the type step `step`, such as `small`."""
-        font = QFont(self._base_font)
-        font.setPointSizeF(self._base_font.pointSizeF() * self.tokens.type[step])
-        if bold:
-            font.setWeight(QFont.Weight.DemiBold)
-        return font
+        font = self._fonts.get((step, bold))
+        if font is None:
+            font = self._fonts[step, bold] = QFont(self._base_font)
+            font.setPointSizeF(self._base_font.pointSizeF() * self.tokens.type[step])
+            if bold:
+                font.setWeight(QFont.Weight.DemiBold)
+        return QFont(font)  # which shares what Qt has found out about it
 
     @property
     def icon_side(self) -> int:

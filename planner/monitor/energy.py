@@ -79,8 +79,8 @@ class _Readings(NamedTuple):
         return float((steps * (self.values[1:] + self.values[:-1]) / 2)[read].sum())
 
     def standstills(self) -> Iterator[tuple[float, float]]:
-        """Yield the periods of two seconds or more in which the value did not change."""
+        """Return the periods of two seconds or more in which the value did not change."""
         changes = np.flatnonzero(np.diff(self.values)) + 1
-        for first, last in zip((0, *changes), (*(changes - 1), len(self.values) - 1), strict=True):
-            if self.times[last] - self.times[first] >= _STANDING_SECONDS:
-                yield float(self.times[first]), float(self.times[last])
+        began, ended = self.times[np.append(0, changes)], self.times[np.append(changes - 1, -1)]
+        is_long = ended - began >= _STANDING_SECONDS
+        return zip(began[is_long].tolist(), ended[is_long].tolist(), strict=True)

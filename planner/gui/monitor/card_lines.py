@@ -1,7 +1,8 @@
 """The list of the machine's cards: a line for each card with its readings and sparklines, and a line of totals."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise, zip_longest
+from dataclasses import replace
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from PySide6.QtCore import QPointF, QRect, QSize, Qt, Signal
@@ -17,7 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from planner.gui.monitor.plots.curves import SeriesKey, series_curve
+from planner.gui.monitor.plots.curves import SeriesKey, polylines, series_curve
 from planner.gui.monitor.plots.specs import AxisRange
 from planner.gui.plot.pens import cosmetic_pen
 from planner.gui.theme import Theme
@@ -78,10 +79,7 @@ def _sparkline(history: History, key: SeriesKey, limit: float | None, span: Axis
     if curve is None or not len(curve.x):
         return Sparkline(())
     top = max(limit or 0.0, float(curve.y.max())) or 1.0
-    x, y = (curve.x.clip(*shown) - span.low) / (span.high - span.low), curve.y / top
-    points = [QPointF(*pair) for pair in zip(x.tolist(), y.tolist(), strict=True)]
-    borders = pairwise((0, *curve.breaks, len(points)))
-    return Sparkline(tuple(QPolygonF(points[first:stop]) for first, stop in borders if stop > first))
+    return Sparkline(polylines(replace(curve, x=curve.x.clip(*shown)), span, top))
 
 
 _SERIES: Final = 8

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
@@ -367,7 +367,7 @@ class Feed(QObject):
 # A diagnosis considers minutes, so it need not be repeated more often.
 _EVERY_SECONDS: Final = 2.0
 # With many cards the interval grows, so that diagnosing takes no more than this share of a core.
-_MOST_SHARE: Final = 0.005
+_MOST_SHARE: Final = 0.002
 _LATEST_SECONDS: Final = 10.0
 # A replay may play minutes in a second, so it is diagnosed as often as this share of a core allows.
 _MOST_REPLAY_SHARE: Final = 0.1
@@ -399,7 +399,7 @@ class Diagnoser:
 
     def diagnose(self) -> Mapping[str, DiagnosisView]:
         """Return the diagnosis of each card by UUID; empty before the first reading."""
-        displayed_readings, now = self._feed.displayed_readings, monotonic()
+        displayed_readings, now, began = self._feed.displayed_readings, monotonic(), thread_time()
         end = displayed_readings.end
         if end is None:
             return {}
@@ -416,7 +416,7 @@ class Diagnoser:
             else diagnose_all(displayed_readings, end)
         )
         self._diagnoses = {uuid: diagnosis_view(verdict) for uuid, verdict in self.verdicts.items()}
-        spent = monotonic() - now
+        spent = thread_time() - began
         least, share = (_EVERY_SECONDS, _MOST_SHARE) if self._feed.is_live else (0.0, _MOST_REPLAY_SHARE)
         self._due = now + min(max(spent / share, least), _LATEST_SECONDS)
         return self._diagnoses

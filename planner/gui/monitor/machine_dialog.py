@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLineEdit, QWidget
 
 from planner.errors import SpecError
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.inputs.choice_field import ChoiceBox
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
@@ -47,7 +48,8 @@ class MachineDialog(QDialog):
         self.problem = make_label(role="bad", wrap=True)
         self.problem.hide()
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.watch = self.buttons.addButton("&Watch", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.watch = push_button("&Watch", "Show the cards of this machine", "primary")
+        self.buttons.addButton(self.watch, QDialogButtonBox.ButtonRole.AcceptRole)
         in_column(
             label,
             self.address,

@@ -29,6 +29,7 @@ from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.energy import UsedEnergy, energy_used
 from planner.monitor.readings.faults import LINK_FAULTS
+from planner.monitor.readings.inventory import Inventory
 from planner.plan.evaluate import Evaluation
 from planner.present.monitor.card_details import card_details
 from planner.present.monitor.events import clock_time, fault_views
@@ -85,7 +86,7 @@ class MonitorTab(Tab):
         self.cards = CardLines(theme)
         self.empty_state = EmptyState(theme)
         self.plan_strip = PlanStrip(workspace, theme, tasks)
-        self.machine = ElidedLabel(role="muted")
+        self.machine = ElidedLabel(role="muted", is_live=True)
         self.reconnect = QPushButton("Reconnect to the driver")
         self.reconnect.setToolTip("Read the cards again")
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
@@ -319,12 +320,10 @@ class MonitorTab(Tab):
 
     def _update_machine_line(self) -> None:
         latest = self.feed.latest
+        is_known = latest.inventory != Inventory(machine=latest.inventory.machine)  # something has answered
+        driver = driver_line(latest.inventory) if is_known else ""
         energy = "" if len(latest.inventory.devices) > 1 else energy_in_text(*self._used_energy())
-        self.machine.setText(
-            "  ·  ".join(
-                filter(None, (latest.inventory.machine, energy, driver_line(latest.inventory), host_line(latest)))
-            )
-        )
+        self.machine.setText("  ·  ".join(filter(None, (latest.inventory.machine, energy, driver, host_line(latest)))))
         cost = monitoring_cost_text(latest.cost, self._cpu_share.measure()) if self.feed.is_live else ""
         self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_status, cost) if part))
 

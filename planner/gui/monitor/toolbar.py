@@ -42,7 +42,7 @@ class Toolbar(QWidget):
         super().__init__()
         self._theme = theme
         self.source = make_label(font=theme.font(bold=True))
-        self.cost = ElidedLabel(role="muted")
+        self.cost = ElidedLabel(role="muted", is_live=True)
         self.fleet = push_button("Fleet…", "Show the cards of many machines, from a Prometheus or from exporters.")
         self.live = QPushButton("Back to live")
         self.live.setToolTip("Close the recording, and show this machine's readings")

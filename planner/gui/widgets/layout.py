@@ -1,6 +1,6 @@
 """Layout helpers: rows, columns, wrapping lines, scroll areas, reused widgets, and the order of the Tab key."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Generic, TypeVar, cast
 
@@ -261,6 +261,7 @@ def laid_out_at_once(changing: QWidget) -> Iterator[None]:
     while (parent := around[-1].parentWidget()) is not None and not isinstance(parent, QScrollArea):
         around.append(parent)
     layouts = [layout for layout in (widget.layout() for widget in around) if layout is not None]
+    before = _wanted_sizes(layouts)
     for layout in layouts:
         layout.setEnabled(False)
     try:
@@ -268,6 +269,8 @@ def laid_out_at_once(changing: QWidget) -> Iterator[None]:
     finally:
         for layout in layouts:
             layout.setEnabled(True)
+    if _wanted_sizes(layouts) == before:
+        return
     for widget in around:
         widget.updateGeometry()
     if parent is not None:
@@ -275,6 +278,14 @@ def laid_out_at_once(changing: QWidget) -> Iterator[None]:
         body.resize(view.width(), max(view.height(), body.heightForWidth(view.width())))
     for layout in reversed(layouts):
         layout.activate()
+
+
+def _wanted_sizes(layouts: Sequence[QLayout]) -> list[object]:
+    items = [(layout, layout.itemAt(index)) for layout in layouts for index in range(layout.count())]
+    return [
+        (item.isEmpty(), item.sizeHint(), item.hasHeightForWidth() and item.heightForWidth(layout.geometry().width()))
+        for layout, item in items
+    ]
 
 
 def reading_order(layout: QLayout) -> Iterable[int]:

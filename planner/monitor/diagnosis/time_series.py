@@ -1,6 +1,6 @@
 """Short time series of one quantity, their summary statistics, and the detection of work phases."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -105,12 +105,12 @@ class TimeSeries:
 
     def since(self, start: float) -> "TimeSeries | None":
         """Return the part of the series from time `start` on, None if that part is empty."""
-        first = next((index for index, time in enumerate(self.times) if time >= start), None)
-        return None if first is None else TimeSeries(self.times[first:], self.values[first:])
+        first = bisect_left(self.times, start)
+        return TimeSeries(self.times[first:], self.values[first:]) if first < len(self.times) else None
 
     def until(self, end: float) -> "TimeSeries | None":
         """Return the part of the series before time `end`, None if that part is empty."""
-        count = next((index for index, time in enumerate(self.times) if time >= end), len(self.times))
+        count = bisect_left(self.times, end)
         return TimeSeries(self.times[:count], self.values[:count]) if count else None
 
     @property
@@ -135,13 +135,11 @@ class TimeSeries:
 
         Times at which a series has no value yet, or `compute` returns None, are left out.
         """
-        columns = [other.at_times(self.times) for other in others]
-        results = []
-        for time, *values in zip(self.times, self.values, *columns, strict=True):
-            result = None if None in values else compute(*values)
-            if result is not None:
-                results.append((time, result))
-        return TimeSeries.of((time for time, _ in results), (value for _, value in results)) if results else None
+        start = bisect_left(self.times, max((other.times[0] for other in others), default=self.times[0]))
+        times = self.times[start:]
+        results = map(compute, self.values[start:], *(other.at_times(times) for other in others))
+        known = [(time, result) for time, result in zip(times, results, strict=True) if result is not None]
+        return TimeSeries(*zip(*known, strict=True)) if known else None
 
     def episodes(self, level: float) -> Iterator[Episode]:
         """Yield the alternating periods at or above `level` and below `level`, in order."""
@@ -154,12 +152,15 @@ class TimeSeries:
 
     def _equal_parts(self) -> list["TimeSeries"]:
         """Split the series into six parts of equal duration; empty parts are left out."""
-        length = self.seconds / _PART_COUNT
-        parts: dict[int, list[tuple[float, float]]] = {}
-        for time, value in zip(self.times, self.values, strict=True):
-            number = min(_PART_COUNT - 1, int((time - self.times[0]) / length)) if length else 0
-            parts.setdefault(number, []).append((time, value))
-        return [TimeSeries.of(*zip(*part, strict=True)) for part in parts.values()]
+        first, length = self.times[0], self.seconds / _PART_COUNT
+        if not length:
+            return [self]
+        inner = [
+            bisect_left(self.times, number, key=lambda time: int((time - first) / length))
+            for number in range(1, _PART_COUNT)
+        ]
+        borders = pairwise((0, *inner, len(self.times)))
+        return [TimeSeries(self.times[start:stop], self.values[start:stop]) for start, stop in borders if start < stop]
 
 
 STATISTICS: Final[Mapping[str, Callable[[TimeSeries], float]]] = {

@@ -57,14 +57,14 @@ def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, i
         return _headline_without_cards(inventory)
     if inventory.machine and not inventory.driver_version:
         return Headline(f"Connecting to {inventory.machine}…")
-    return Headline("No GPU was found here." if inventory.driver_version else "Looking for cards…")
+    return Headline("No GPU was found here." if inventory.driver_version else "Looking for GPUs…")
 
 
 def _headline_without_cards(inventory: Inventory) -> Headline:
     """Return what is missing to read cards as one plain sentence; the details of the faults say more."""
     worst = min(inventory.faults, key=lambda fault: fault.description.severity != "error")
     if worst.kind in LINK_FAULTS:
-        return Headline(f"{fmt.capitalized(worst.description.title)}.", worst.description.advice)
+        return Headline(f"{fmt.capitalized(worst.description.title)}.", worst.description.advice, tone="bad")
     if worst.kind in (FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY):
         return Headline(f"No GPU of NVIDIA, AMD, Intel or Apple was found on {inventory.machine or 'this machine'}.")
     where = f"on {inventory.machine}" if inventory.machine else "here"

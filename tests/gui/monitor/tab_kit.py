@@ -5,7 +5,6 @@ from threading import Event, Thread
 from typing import Self
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from planner.gui.monitor.tab import MonitorTab
@@ -62,11 +61,7 @@ def wait_for_plots(qtbot: QtBot, tab: MonitorTab) -> None:
     """Wait until every plot that is in sight was drawn, which is a matter of the first second."""
     begun = tab.feed.now or 0.0
     wait(qtbot, lambda: (tab.feed.now or 0.0) > begun + 0.5)
-    wait(qtbot, lambda: tab.plots.panels and all(panel.is_drawn for panel in tab.plots.panels if _in_sight(panel)))
-
-
-def _in_sight(panel: QWidget) -> bool:
-    return not panel.visibleRegion().isEmpty()
+    wait(qtbot, lambda: tab.plots.panels and all(panel.is_drawn for panel in tab.plots.panels if panel.is_in_sight))
 
 
 def faults_of(tab: MonitorTab) -> set[FaultKind]:

@@ -56,7 +56,7 @@ def test_a_machine_without_readings_has_a_headline_that_says_why():
         "No GPU was found here.",
         "No GPU of NVIDIA, AMD, Intel or Apple was found on this machine.",
         "No GPU can be monitored here: the driver was updated, but the old kernel module is still loaded.",
-        "Looking for cards…",
+        "Looking for GPUs…",
     }
     machine = Inventory("580", devices=tuple(cards(1)))
     assert machine_headline({"GPU-0": IDLE}, machine, is_released=False) == headline_of(IDLE)

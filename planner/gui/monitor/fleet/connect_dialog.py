@@ -34,7 +34,8 @@ class ConnectDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Connect to a fleet")
         last = last or FleetConnection(url="http://prometheus:9090")
-        self._theme, self._last = theme, last
+        self._theme = theme
+        self._labels: dict[QWidget, QLabel] = {}
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(theme.spacing.medium)
         self._grid.setVerticalSpacing(theme.spacing.small)
@@ -55,8 +56,9 @@ class ConnectDialog(QDialog):
         self.keep.setChecked(last.secret == "keyring")
         self._grid.addWidget(self.keep, self._grid.rowCount(), 1)
         self.tenant = self._line("&Tenant", last.tenant, "X-Scope-OrgID of Mimir or Cortex; usually empty")
-        self.ca = self._line("CA certi&ficate", str(last.ca_file or ""), "PEM file of your own certificate authority")
         browse = push_button("&Browse…", "Choose the file of the certificate")
+        self.ca = QLineEdit(str(last.ca_file or ""))
+        self._row("CA certi&ficate", self.ca, "PEM file of your own certificate authority", browse)
         browse.clicked.connect(self._choose_ca)
         self.problem = make_label(role="bad", wrap=True)
         self.problem.hide()
@@ -71,7 +73,6 @@ class ConnectDialog(QDialog):
         buttons.addButton(self.connect_button, QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        self._grid.addLayout(in_row((self.ca, 1), browse, spacing=theme.spacing.small), self._grid.rowCount() - 1, 1)
         in_column(about, self._grid, self.problem, buttons, owner=self, margins=None, spacing=theme.spacing.medium)
         self.sign_in.currentIndexChanged.connect(self._show_questions)
         self._show_questions()
@@ -123,13 +124,12 @@ class ConnectDialog(QDialog):
         self._row(title, line, hint)
         return line
 
-    def _row(self, title: str, widget: QWidget, hint: str) -> None:
-        self._labels: dict[QWidget, QLabel] = getattr(self, "_labels", {})
+    def _row(self, title: str, widget: QWidget, hint: str, *beside: QWidget) -> None:
         label = QLabel(title)
         label.setBuddy(widget)
         widget.setToolTip(hint)
         widget.setAccessibleName(title.replace("&", ""))
         row = self._grid.rowCount()
         self._grid.addWidget(label, row, 0)
-        self._grid.addWidget(widget, row, 1)
+        self._grid.addLayout(in_row((widget, 1), *beside, spacing=self._theme.spacing.small), row, 1)
         self._labels[widget] = label

@@ -63,6 +63,8 @@ class FleetPage(QWidget):
         self.address = make_label(font=theme.font(bold=True))
         self.status = ElidedLabel(role="muted")
         self.refresh_button = IconButton(theme, "reset", "Read the fleet now")
+        self.again = push_button("Try again", "Read the fleet now", "primary")
+        self.change = push_button("Change the connection…", "Correct the address, or how to sign in")
         self.headline = make_label(font=theme.font("title", bold=True), wrap=True)
         self.energy = ElidedLabel(role="muted")
         self.problem = make_label(wrap=True, selectable=True)
@@ -122,7 +124,7 @@ class FleetPage(QWidget):
 
     def _show_nothing(self) -> None:
         self.view = None
-        for widget in (self.problem, self.notes, self.energy, self.servers):
+        for widget in (self.problem, self.notes, self.energy, self.servers, self.again, self.change):
             widget.hide()
         self.headline.setText("Connecting…")
         self._model.set_records(())
@@ -159,6 +161,8 @@ class FleetPage(QWidget):
         self.problem.show()
         if self.view is None:
             self.headline.setText("This fleet cannot be read.")
+            self.again.show()
+            self.change.show()
             self.status.setText("trying again every 30 s")
         else:
             self.status.setText(f"last read at {clock(self.view.fleet.at_seconds)}")
@@ -246,7 +250,7 @@ class FleetPage(QWidget):
             in_row(make_label("color by", "muted"), self.heat, self.scale, STRETCH, spacing=space.small),
             (self._map_area, 1),
             owner=upper,
-            margins=None,
+            margins=(0, space.small),
             spacing=space.small,
         )
         in_column(
@@ -255,7 +259,7 @@ class FleetPage(QWidget):
             (self.table, 1),
             self.servers,
             owner=lower,
-            margins=None,
+            margins=(0, space.small),
             spacing=space.small,
         )
         self._split = QSplitter(Qt.Orientation.Vertical)
@@ -264,6 +268,7 @@ class FleetPage(QWidget):
         self._split.setSizes(_SPLIT)
         self._split.setChildrenCollapsible(False)
         self._space = QWidget()
+        in_column(in_row(self.again, self.change, STRETCH, spacing=space.small), STRETCH, owner=self._space)
         self._pages = QStackedWidget()
         self._pages.addWidget(self._split)
         self._pages.addWidget(self.card)
@@ -285,7 +290,9 @@ class FleetPage(QWidget):
         self.feed.failed.connect(self._show_problem)
         self.local.clicked.connect(self.local_wanted)
         self.another.clicked.connect(self.connect_wanted)
-        self.refresh_button.clicked.connect(self.feed.poll)
+        self.change.clicked.connect(self.connect_wanted)
+        for button in (self.refresh_button, self.again):
+            button.clicked.connect(self.feed.poll)
         self.heat.activated.connect(self._show_heat)
         self.search.textChanged.connect(self._show_found)
         self.map.opened.connect(self.open_card)

@@ -148,9 +148,9 @@ def _lines(found: Iterable[Event | TimelineMark], history: History, labels: Mapp
 def _clock_and_words(event: Event, history: History) -> tuple[str, str]:
     began = event.began.monotonic_seconds
     ended = (history.end or began) if event.ended is None else event.ended.monotonic_seconds
-    lasted = f", {duration_text(ended - began)}" if ended > began else ""
     ongoing = " so far" if event.ended is None else ""
-    return clock_text(history.wall_of(began)), f"{event_title(event)}{lasted}{ongoing}"
+    lasted = f", {duration_text(ended - began)}{ongoing}" if ended > began else ""
+    return clock_text(history.wall_of(began)), f"{event_title(event)}{lasted}"
 
 
 def _cards_phrase(labels: Sequence[str], cards: int) -> str:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from PySide6.QtGui import QPolygonF
+from shiboken6 import VoidPtr
 
 from planner.gui.monitor.plots.specs import AxisRange, PlotSpec
 from planner.monitor.history import HOST, Gap, History, PlotColumns
@@ -90,6 +92,24 @@ def series_curve(history: History, key: SeriesKey, label: str, stroke: int, span
     points_per_column = 1 if columns.low is columns.high else 2
     breaks = tuple(points_per_column * index for index in _break_indices(columns, series.gaps(span.low, span.high)))
     return Curve(key, label, stroke, columns, *_curve_points(columns, points_per_column), breaks)
+
+
+def polylines(curve: Curve, span: AxisRange, height: float = 1.0) -> tuple[QPolygonF, ...]:
+    """Return a polyline for each part of a curve between gaps: x from 0 to 1 over `span`, y in units of `height`."""
+    points = np.empty((len(curve.x), 2))
+    points[:, 0] = (curve.x - span.low) / (span.high - span.low)
+    points[:, 1] = curve.y / height
+    parts = np.split(points, curve.breaks) if curve.breaks else [points]
+    # A polyline of one point would not be drawn.
+    return tuple(_polyline(part if len(part) > 1 else part.repeat(2, axis=0)) for part in parts if len(part))
+
+
+def _polyline(points: Floats) -> QPolygonF:
+    polyline = QPolygonF()
+    polyline.resize(len(points))
+    # An object for each point would take longer than all else.
+    np.frombuffer(VoidPtr(polyline.data(), points.nbytes, True), dtype=float)[:] = points.ravel()
+    return polyline
 
 
 def curves_value_range(curves: list[Curve]) -> AxisRange | None:

@@ -57,13 +57,17 @@ class EventList(QListWidget):
             return
         selected = self.currentItem()
         text = "" if selected is None else selected.text()
-        self.lines = lines
-        self.clear()
-        for line in lines:
-            QListWidgetItem(line, self).setToolTip(line)
+        is_longer, self.lines = len(lines) > len(self.lines), lines
+        while self.count() > len(lines):
+            self.takeItem(self.count() - 1)
+        for row, line in enumerate(lines):
+            item = self.item(row) or QListWidgetItem(self)
+            if item.text() != line:
+                item.setText(line)
+                item.setToolTip(line)
         if text in lines:
             self.setCurrentRow(lines.index(text))
-        else:
+        elif is_longer:
             self.scrollToBottom()
 
     def focusInEvent(self, event: QFocusEvent) -> None:

@@ -196,7 +196,7 @@ class PlotGrid(QWidget):
     @property
     def _column_seconds(self) -> float:
         """Return how long the plots stay the same, whose curves have no narrower columns; 0 before all are drawn."""
-        columns = [panel.columns for panel in self.panels if not panel.visibleRegion().isEmpty()]
+        columns = [panel.columns for panel in self.panels if panel.is_in_sight]
         return min(self.view.span / max(columns), _LATEST_SECONDS) if columns and all(columns) else 0.0
 
     @property
@@ -273,7 +273,7 @@ class PlotGrid(QWidget):
         self._shown_owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
         self._refresh_events(self._shown_owners)
         visible = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
-        self._undrawn = sorted(visible, key=lambda panel: not panel.is_created)
+        self._undrawn = sorted(visible, key=lambda panel: panel.needs_plot)
 
     def _draw_some(self, *, may_create: bool) -> None:
         """Draw plots that are due for the time of one pass; with `may_create`, create one for the next pass."""
@@ -281,12 +281,12 @@ class PlotGrid(QWidget):
             self._draw_soon(_IMPORTING_MS)
             return
         began = thread_time()
-        while self._undrawn and self._undrawn[0].is_created and thread_time() - began < _PASS_SECONDS:
+        while self._undrawn and not self._undrawn[0].needs_plot and thread_time() - began < _PASS_SECONDS:
             panel = self._undrawn.pop(0)
             panel.set_owners(self._shown_owners)
             panel.refresh()
         if self._undrawn:
-            if may_create and not self._undrawn[0].is_created:
+            if may_create and self._undrawn[0].needs_plot:
                 self._undrawn[0].create_plot()
             self._draw_soon()
 

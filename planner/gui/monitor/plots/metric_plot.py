@@ -1,14 +1,13 @@
 """Plot of a metric over time; importing this module imports pyqtgraph, which takes half a second."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt, Slot
 from PySide6.QtGui import QBrush, QColor, QFontMetrics, QPainter, QPen, QPolygonF, QStaticText
 
-from planner.gui.monitor.plots.curves import Curve, Floats, LimitLine
+from planner.gui.monitor.plots.curves import Curve, LimitLine, polylines
 from planner.gui.monitor.plots.specs import AxisRange, metric_ticks
 from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, time_ticks
 from planner.gui.plot.chart import Chart, Item, ItemStyle
@@ -122,6 +121,8 @@ class MetricPlot(Chart):
         self._wall_of: Callable[[float], float] = float
         self._cursor = self._add_item(pg.InfiniteLine(angle=90), ItemStyle("muted"), z=20)
         self._cursor.hide()
+        self._pens: dict[tuple[int, bool], QPen] = {}
+        self._placed: object = None
         self.gestures = Gestures(self._plot.viewport(), view, self.time_at)
         view.cursor_moved.connect(self._show_cursor)
         self._apply_theme()
@@ -130,6 +131,11 @@ class MetricPlot(Chart):
     def columns(self) -> int:
         """Return the number of columns into which a curve's readings are reduced: one for two pixels."""
         return max(1, int(self._item.getViewBox().width() * _COLUMNS_PER_PIXEL))
+
+    @property
+    def is_in_sight(self) -> bool:
+        """Return whether any part of the plot is visible."""
+        return not self._plot.viewport().visibleRegion().isEmpty()  # not of this widget, which the viewport covers
 
     def time_at(self, x: float) -> float:
         """Return the time at x position `x` of the plot widget, in monotonic seconds."""
@@ -147,13 +153,13 @@ class MetricPlot(Chart):
         self._set_value_range(self._with_room_for_titles(value_range))
         self._wall_of = wall_of
         self._show_cursor(self._view.cursor)
-        self._place_line_titles()
         self._update_ticks()
 
     def set_limit_lines(self, lines: list[LimitLine]) -> None:
         """Replace the horizontal limit lines."""
         if lines == [line for *_, line in self._lines]:
             return
+        self._placed = None
         self._remove_items(item for *items, _ in self._lines for item in items)
         self._lines = [
             (
@@ -211,9 +217,13 @@ class MetricPlot(Chart):
         box = self._item.getViewBox()
         times = time_ticks(self._view, self._theme, box.width(), self._wall_of)
         self._item.getAxis("bottom").set_ticks([(self._axis_position(time), text) for time, text in times])
-        self._item.getAxis("left").set_ticks(
-            metric_ticks(self._unit, self._value_range, int(box.height() / _PIXELS_PER_TICK))
-        )
+        placed = self._value_range, box.width(), box.height()
+        if placed != self._placed:
+            self._placed = placed
+            self._place_line_titles()
+            self._item.getAxis("left").set_ticks(
+                metric_ticks(self._unit, self._value_range, int(box.height() / _PIXELS_PER_TICK))
+            )
 
     def _apply_theme(self) -> None:
         super()._apply_theme()
@@ -223,6 +233,7 @@ class MetricPlot(Chart):
         self._item.getAxis("left").setWidth(axis_width(self._theme))
         self._item.getAxis("bottom").setHeight(QFontMetrics(self._theme.font("small")).height() + 4)
         self._marks.set_pen(cosmetic_pen(self._theme.color("accent"), 1, Qt.PenStyle.DashLine))
+        self._pens.clear()
         curves, limits = self._drawn_curves
         self._curves.set_pens([self._curve_pen(curve) for curve in curves])
         self._limits.set_pens([self._limit_pen(curve) for curve in limits])
@@ -240,7 +251,10 @@ class MetricPlot(Chart):
             title.setFont(self._theme.font("small"))
 
     def _curve_pen(self, curve: Curve) -> QPen:
-        return series_pen(self._theme, curve.stroke, is_condensed=curve.is_condensed)
+        key = curve.stroke, curve.is_condensed
+        if key not in self._pens:
+            self._pens[key] = series_pen(self._theme, curve.stroke, is_condensed=curve.is_condensed)
+        return self._pens[key]
 
     def _limit_pen(self, curve: Curve) -> QPen:
         return cosmetic_pen(series_pen(self._theme, curve.stroke).color(), 1, Qt.PenStyle.DotLine)
@@ -311,7 +325,7 @@ class CurvesItem(_FillingItem):
 
     def set_curves(self, curves: list[tuple[Curve, QPen]], span: AxisRange) -> None:
         """Replace the curves and their pens; the axis positions 0 and 1 are the ends of the time `span`."""
-        self._drawn = [_DrawnCurve(pen, _polylines(curve, span)) for curve, pen in curves]
+        self._drawn = [_DrawnCurve(pen, polylines(curve, span)) for curve, pen in curves]
         self.update()
 
     def set_pens(self, pens: list[QPen]) -> None:
@@ -325,18 +339,3 @@ class CurvesItem(_FillingItem):
             painter.setPen(drawn.pen)
             for polyline in drawn.polylines:
                 painter.drawPolyline(polyline)
-
-
-def _polylines(curve: Curve, span: AxisRange) -> tuple[QPolygonF, ...]:
-    x, y = (curve.x - span.low) / (span.high - span.low), curve.y
-    if not curve.breaks:
-        return (_polyline(x, y),) if len(x) else ()
-    borders = pairwise((0, *curve.breaks, len(x)))
-    return tuple(_polyline(x[first:stop], y[first:stop]) for first, stop in borders if stop > first)
-
-
-def _polyline(x: Floats, y: Floats) -> QPolygonF:
-    # A polyline of one point would not be drawn.
-    value_range = (x, y) if len(x) > 1 else (x.repeat(2), y.repeat(2))
-    polyline: QPolygonF = pg.functions.arrayToQPolygonF(*value_range)
-    return polyline

@@ -1,6 +1,6 @@
 """Panel of a plot: heading, legend, read-out of values, table and menu."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -66,6 +66,7 @@ class MetricPanel(PlotPanel):
         self.history, self._view = history, view
         self._plot: MetricPlot | None = None
         self._owners: tuple[Owner, ...] = ()
+        self._shown: list[tuple[SeriesKey, str, int]] = []
         self.lines: dict[str, tuple[float, str]] = {}
         self._columns: tuple[Column[ReadingRow], ...] = ()
         self.curves: list[Curve] = []
@@ -76,11 +77,20 @@ class MetricPanel(PlotPanel):
         self._add_menu()
         self._pages.setMinimumHeight(QFontMetrics(theme.font()).height() * _LEAST_HEIGHT_LINES)
         view.cursor_moved.connect(self._update_read_out)
+        self.export.aboutToShow.connect(self._draw)
 
     @property
-    def is_created(self) -> bool:
-        """Return whether the plot has been created, drawn or not."""
-        return self._plot is not None
+    def is_in_sight(self) -> bool:
+        """Return whether more than the heading is visible."""
+        shown = self._pages.currentWidget()
+        if self._plot is not None and shown is self._plot:
+            return self._plot.is_in_sight
+        return shown is self.table or not shown.visibleRegion().isEmpty()
+
+    @property
+    def needs_plot(self) -> bool:
+        """Return whether the plot is in sight and still has to be created."""
+        return self._plot is None and self.is_in_sight
 
     @property
     def is_drawn(self) -> bool:
@@ -101,12 +111,23 @@ class MetricPanel(PlotPanel):
 
     @Slot()
     def refresh(self) -> None:
-        """Draw the displayed time span; the first call creates the plot unless `create_plot` has."""
+        """Draw the displayed time span; while only the heading is visible, show the values there."""
+        self._shown = [
+            curve
+            for curve in possible_curves(self.spec, self._owners)
+            if curve[0] not in self.legend.hidden and len(self.history.series(*curve[0]))
+        ]
+        if self.is_in_sight:
+            self._draw()
+        self._update_read_out(self._view.cursor)
+
+    @Slot()
+    def _draw(self) -> None:
         plot = self._plot or self.create_plot()
         if not self.is_drawn:
             self._set_chart(plot)
         span = AxisRange(self._view.start, self._view.end)
-        self.curves = self._visible_curves(span, plot.columns)
+        self.curves = [series_curve(self.history, *key, span, plot.columns) for key in self._shown]
         limits = self._limit_curves(span, plot.columns)
         lines = self._limit_lines()
         values = curves_value_range([*self.curves, *limits])
@@ -115,30 +136,21 @@ class MetricPanel(PlotPanel):
         ends = metric_range(self.spec.unit, values, tuple(line.value for line in lines))
         plot.draw(self.curves, limits, ends, self.history.wall_of)
         self._show_page()
-        self._update_read_out(self._view.cursor)
 
     def csv_rows(self) -> Rows:
         """Return the plotted readings as CSV rows with a header; many readings are reduced to extremes."""
         rows = [_HEADER]
-        for curve in self._visible_curves(AxisRange(self._view.start, self._view.end), _EXPORTED_COLUMNS):
+        span = AxisRange(self._view.start, self._view.end)
+        for curve in (series_curve(self.history, *key, span, _EXPORTED_COLUMNS) for key in self._shown):
             for time, low, high in zip(*(column.tolist() for column in curve.columns), strict=True):
                 clock = datetime.fromtimestamp(self.history.wall_of(time)).isoformat(timespec="milliseconds")
                 rows.append((clock, f"{time:.3f}", curve.label, curve.key[1], f"{low:g}", f"{high:g}"))
         return tuple(rows)
 
-    def _visible_curves(self, span: AxisRange, columns: int) -> list[Curve]:
-        shown = [curve for curve in possible_curves(self.spec, self._owners) if curve[0] not in self.legend.hidden]
-        return self._curves_with_readings(shown, span, columns)
-
     def _limit_curves(self, span: AxisRange, columns: int) -> list[Curve]:
         if self.spec.limit is None:
             return []
         keys = [((owner.uuid, self.spec.limit), owner.label, owner.stroke) for owner in self._owners]
-        return self._curves_with_readings(keys, span, columns)
-
-    def _curves_with_readings(
-        self, keys: Iterable[tuple[SeriesKey, str, int]], span: AxisRange, columns: int
-    ) -> list[Curve]:
         return [series_curve(self.history, *key, span, columns) for key in keys if len(self.history.series(*key[0]))]
 
     def _limit_lines(self) -> list[LimitLine]:
@@ -183,18 +195,17 @@ class MetricPanel(PlotPanel):
         if not self.isVisible():
             return
         at = self.history.end if time is None else time
-        if at is None or not self.curves:
+        if at is None or not self._shown:
             self._read_out.setText("")
             return
-        values = [self.history.series(*curve.key).value_at(at) for curve in self.curves]
-        texts = [value_text(self.spec.unit, value) for value in values]
-        if all(value is None for value in values):
+        values = {label: self.history.series(*key).value_at(at) for key, label, _ in self._shown}
+        known = [value for value in values.values() if value is not None]
+        if not known:
             texts = ["no readings"]
-        elif len(texts) > _MOST_READ_OUT:
-            known = [value for value in values if value is not None]
-            texts = [_DASH.join(value_text(self.spec.unit, end) for end in (min(known), max(known)))]
-        elif len(texts) > 1:
-            texts = [f"{curve.label}: {text}" for curve, text in zip(self.curves, texts, strict=True)]
+        elif len(values) == 1 or len(values) > _MOST_READ_OUT:
+            texts = [_DASH.join(value_text(self.spec.unit, end) for end in sorted({min(known), max(known)}))]
+        else:
+            texts = [f"{label}: {value_text(self.spec.unit, value)}" for label, value in values.items()]
         clock = [] if time is None else [clock_text(self.history.wall_of(time))]
         self._read_out.setText("   ".join([*clock, *texts]))
 

@@ -41,6 +41,7 @@ class TimeSpanView(QObject):
         self.shows_all = False
         self.follow = True
         self.cursor: float | None = None
+        self._ticks: dict[tuple[float, float, int, float], Ticks] = {}
 
     @property
     def start(self) -> float:
@@ -90,6 +91,13 @@ class TimeSpanView(QObject):
         if time != self.cursor:
             self.cursor = time
             self.cursor_moved.emit(time)
+
+    def ticks(self, count: int, wall_of: Callable[[float], float]) -> Ticks:
+        """Return about `count` ticks with clock times over the span; plots of one width share them."""
+        key = self.start, self.end, count, wall_of(self.start)
+        if key not in self._ticks:
+            self._ticks = {key: clock_ticks(self.start, self.end, count, wall_of)}
+        return self._ticks[key]
 
     @property
     def _full_seconds(self) -> float:
@@ -211,4 +219,4 @@ def axis_width(theme: Theme) -> int:
 def time_ticks(view: TimeSpanView, theme: Theme, width: float, wall_of: Callable[[float], float]) -> Ticks:
     """Return the ticks of the time axis for an axis of `width` pixels."""
     clock = QFontMetrics(theme.font("small")).horizontalAdvance(_CLOCK_TEXT)
-    return clock_ticks(view.start, view.end, int(width / (2 * clock)), wall_of)
+    return view.ticks(int(width / (2 * clock)), wall_of)

@@ -4,10 +4,10 @@ import gc
 import sys
 
 import pytest
-from plots_kit import A, B, wheel
+from plots_kit import SECONDS, A, B, wheel
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QScrollArea
 from pytestqt.qtbot import QtBot
 from shiboken6 import getAllValidWrappers, isValid
 
@@ -278,12 +278,37 @@ def test_a_plot_is_shown_as_a_table(grid):
 
 
 def test_a_thinned_table_tells_both_ends(grid):
+    from planner.gui.monitor.plots.curves import series_curve
+
     shown = panel(grid, "utilization")
     grid.view.set_span(None)
-    curves = shown._visible_curves(shown_range(grid), 50)
+    curves = [series_curve(grid._history, curve.key, "", 0, shown_range(grid), 50) for curve in shown.curves]
     row = reading_rows(curves, grid._history.wall_of)[5]
     _, column, _ = reading_columns(["Card 0", "Card 1"], shown.spec.unit)
     assert column.text(row) == "50\u2009% – 90\u2009%"
+
+
+def test_a_plot_of_which_only_the_heading_is_in_sight_is_drawn_once_there_is_more(grid, qtbot, make_sample):
+    area = QScrollArea()
+    qtbot.addWidget(area)
+    lowest = max(grid.panels, key=lambda panel: panel.y())
+    area.resize(grid.width() + 40, lowest.y() + lowest._bar.geometry().bottom())
+    area.setWidget(grid)
+    area.show()
+    qtbot.waitUntil(lambda: not lowest.is_in_sight and not lowest.visibleRegion().isEmpty())
+    drawn = lowest.curves
+    grid._history.note(make_sample(SECONDS + 9))
+    with qtbot.waitSignal(grid._draw_timer.timeout):
+        grid.refresh()
+        grid._draw_all_soon()
+    assert lowest.curves is drawn
+    assert panel(grid, "utilization").curves[0].x[-1] == SECONDS + 9
+    lowest.export.aboutToShow.emit()
+    assert lowest.curves is not drawn
+    drawn = lowest.curves
+    area.verticalScrollBar().setValue(area.verticalScrollBar().maximum())
+    grid.draw_visible()
+    assert lowest.curves is not drawn
 
 
 def shown_range(grid: PlotGrid):
