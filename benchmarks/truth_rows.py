@@ -82,6 +82,12 @@ _WITHOUT_HEAD: Final = ("bertl", "hfbench")
 benchmarks.md, with which its table of the checkpoint agrees."""
 _SHORT_PROMPT: Final = 16
 """Tokens of a prompt that is called short: a line of text, so that matrices in NF4 are dequantized for it."""
+_OWN_MIXTURES: Final = {"ikllama-031": (("v_proj", "Q5_K_S", "Q6_K"), ("q_proj", "Q5_K_S", "Q4_K_S"))}
+"""Tensors, their usual type and their own in a file that its author mixed (`Q5_K_S_q4_v6`).
+
+**Source**: the log in ikawrakow/ik_llama.cpp github-data/issues/103: 32 tensors in q4_K, 161 in q5_K and 33 in q6_K,
+which are the head and the 32 of values; of the others only the square ones, of queries or outputs, make 4,941.00 MiB.
+"""
 _FOUR_BIT_IN_FP32: Final = ("optllm",)
 """Sources that load with `load_in_4bit=True` alone, so that bitsandbytes multiplies in fp32.
 
@@ -185,6 +191,16 @@ def _exclusion_reason(row: Row) -> str | None:
     return "activations of training, measured apart" if row.kind == "activation_only" else None
 
 
+def _bytes_of_own_mixture(row: Row, architecture: Architecture) -> int:
+    """Return what the tensors take more whose types the row's log counts otherwise than llama.cpp mixes them."""
+    return sum(
+        count * (SCHEMES[own].tensor_bytes(tensor.shape) - SCHEMES[usual].tensor_bytes(tensor.shape))
+        for name, usual, own in _OWN_MIXTURES.get(row.id, ())
+        for tensor, count in architecture.main.tensors_with_counts()
+        if name in tensor.name
+    )
+
+
 def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
     scheme = row.scheme
     if scheme is None:
@@ -196,7 +212,8 @@ def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
     if SCHEMES[scheme].family == "gguf-file":
         parts = tensor_bytes(architecture, scheme)
         on_host = 0 if architecture.tied_head else parts["embedding"]
-        return Predicted(sum(parts.values()) - on_host, f"{scheme} file without the token embedding")
+        total = sum(parts.values()) - on_host + _bytes_of_own_mixture(row, architecture)
+        return Predicted(total, f"{scheme} file without the token embedding")
     if row.family == "qwen1-v1":
         return Excluded("the figure includes an unstated GPU context")
     if row.family == "vllm" and scheme == "mxfp4":

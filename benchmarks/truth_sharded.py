@@ -52,6 +52,8 @@ def is_sharded(row: Row) -> bool:
 
 def sharded_run(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     """Return the estimated bytes for a row with several cards and a description, or the reason why there are none."""
+    if row.kind == "kv_only" and "K " not in row.other:
+        return "memory for the cache of a card, while the one with the least decides how many tokens all hold"
     if row.kind in _SHARES:
         try:
             architecture = catalog.models.model(row.model)
@@ -83,9 +85,11 @@ def _bytes_per_card(row: Row, architecture: Architecture) -> int:
     return cache.bytes if cache else 0
 
 
-def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None) -> int:
-    """Return the bytes allocated on all cards together if the cards share the layers."""
-    shared = workload.evolve(parallel=Parallel(pipeline=cards))
+def summed_bytes(
+    architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None, layers: tuple[int, ...] = ()
+) -> int:
+    """Return the bytes allocated on all cards together if the cards share the layers, of which each has `layers`."""
+    shared = workload.evolve(parallel=Parallel(pipeline=cards, pipeline_layers=layers))
     stages = timelines_by_stage(architecture, with_defaults(shared, architecture, cards))
     return sum(
         _allocated_peak_bytes(snapshots) + snapshots.threads * cublas_workspace_bytes(gpu) for _, snapshots in stages

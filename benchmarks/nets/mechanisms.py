@@ -30,23 +30,22 @@ def _uncopied(_: nn.Module, query: torch.Tensor, *__: object, **___: object) -> 
 
 
 def prompt_in_pieces(size: str, prompt: str, piece: str) -> None:
-    """Read a prompt in pieces into the cache of a Qwen3, and write the last of 2,048 tokens.
+    """Read the last two pieces of a prompt into a Qwen3's cache for it and 2,048 more tokens, and write one.
 
-    **Source**: transformers 4.51.3 generation/utils.py `_prefill_chunking` (`prefill_chunk_size`).
+    The cache is allocated once, so that earlier pieces leave nothing.
+
+    **Source**: transformers 4.51.3 generation/utils.py `_prefill_chunking` (`prefill_chunk_size`), cache_utils.py
+    `StaticCache`.
     """
     transformers.AttentionInterface.register("uncopied", _uncopied)
     sizes: dict[str, Any] = _QWEN3[size] | {"vocab_size": 151_936, "num_key_value_heads": 8, "head_dim": 128}
     config = transformers.Qwen3Config(**sizes, tie_word_embeddings=size == "0.6B", attn_implementation="uncopied")
     with torch.device("cuda"):
         model = transformers.Qwen3ForCausalLM._from_config(config, dtype=_HALF)  # noqa: SLF001
-    cache = transformers.DynamicCache()
-    read = [min(int(piece), int(prompt) - start) for start in range(0, int(prompt), int(piece))]
+    cache = transformers.StaticCache(config, int(prompt) + _WRITTEN)
     with torch.no_grad():
-        for tokens in read:
+        for tokens in [int(piece)] * min(2, int(prompt) // int(piece)) + [1]:
             model(torch.zeros(1, tokens, dtype=torch.int64, device="cuda"), past_key_values=cache, logits_to_keep=1)
-        for layer in cache.layers:
-            layer.update(*(torch.empty(1, 8, _WRITTEN - 1, 128, device="cuda", dtype=_HALF) for _ in range(2)))
-        model(torch.zeros(1, 1, dtype=torch.int64, device="cuda"), past_key_values=cache)
 
 
 def bert_generating(attention: str, batch: str, prompt: str, written: str) -> None:
@@ -219,7 +218,7 @@ def image(size: str) -> None:
 def bert_adafactor(batch: str, tokens: str) -> None:
     """Take two steps of BERT Large with Adafactor under autocast, each layer computed again.
 
-    **Source**: transformers docs/source/en/perf_train_gpu_one.mdx (`--fp16 --gradient_checkpointing --optim adafactor`).
+    **Source**: transformers docs/source/en/perf_train_gpu_one.mdx (`gradient_checkpointing`, `fp16`, `adafactor`).
     """
     config = transformers.BertConfig(
         hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096,
