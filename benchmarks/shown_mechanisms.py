@@ -20,10 +20,9 @@ from memory_rows import Predicted, Row, card_named
 from old_transformers import CONTEXTS
 from stated_networks import architecture_of
 from truth_rows import predict
-from truth_sharded import summed_bytes
 
 from planner.memory.inference.kv_cache import kv_cache_term
-from planner.memory.overhead import cublas_workspace_bytes
+from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog, load_catalog
@@ -31,7 +30,6 @@ from planner.trace.allocator.replay import AllocatorReplay, replay
 from planner.trace.request import Target, TraceRequest
 from planner.trace.run import trace
 from planner.units import GIB
-from planner.workload.workload import Inference
 
 _SCRIPT: Final = Path(__file__).resolve().parent / "nets" / "mechanisms.py"
 _HALF: Final = 2
@@ -79,11 +77,12 @@ def _in_pieces(found: _Found) -> int:
 
 
 def _generating(found: _Found) -> int:
-    """Return what BERT holds that generates without a cache."""
+    """Return what BERT holds that generates without a cache, and the ends that are left beside short-lived tensors."""
     row = found.row
     attention = row.technique.partition("=")[2]
     run = f"bert_generating,{attention},{row.batch},{row.length},{_WRITTEN}"
-    return traced(run).peak_allocated_bytes + found.workspace
+    ends = framework_overhead(fixed_overhead(None), GIB, 0).unsplit
+    return traced(run).peak_allocated_bytes + found.workspace + ends
 
 
 def _without_head(found: _Found) -> int:
@@ -119,17 +118,11 @@ def _context(found: _Found) -> int:
     return found.estimate.bytes + round(plain.row.measured_gib * GIB) - plain.estimate.bytes
 
 
-def _splits(found: _Found) -> int:
-    """Return the sum of both cards' peaks that is nearest, of all ways to share the layers."""
-    row, layers = found.row, found.architecture.main.layer_count
-    prompt, written = (int(number) for number in re.findall(r"=(\d+)", row.other))
-    run = Inference(
-        weights="bf16", prompt_length=prompt, context_length=prompt + written, prompt_logits="all", attention="flash"
-    )
-    gpu, network = card_named(row.gpu, found.catalog.hardware), found.architecture
-    usual, measured = summed_bytes(network, run, 2, gpu), row.measured_gib * GIB
-    sums = (summed_bytes(network, run, 2, gpu, (first, layers - first)) for first in range(1, layers))
-    return min((found.estimate.bytes - usual + total for total in sums), key=lambda total: abs(total - measured))
+def _more_cards(found: _Found) -> int:
+    """Return the sum over one card more: the row's is above what its two cards have (79.2 GiB each)."""
+    answer = predict(found.row._replace(cards=found.row.cards + 1), found.catalog)
+    assert isinstance(answer, Predicted)
+    return answer.bytes
 
 
 def _unfused(found: _Found) -> int:
@@ -148,7 +141,7 @@ _RUNS: Final[tuple[tuple[str, Callable[[_Found], int]], ...]] = (
     (r"bertl-008", _adafactor),
     (r"fluxq-0(01|05|09|11)", _image),
     (r"optgptq-", _context),
-    (r"qwen15-052|qwen2-055", _splits),
+    (r"qwen2-055", _more_cards),
     (r"mcore-043", _unfused),
 )
 

@@ -85,11 +85,9 @@ def _bytes_per_card(row: Row, architecture: Architecture) -> int:
     return cache.bytes if cache else 0
 
 
-def summed_bytes(
-    architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None, layers: tuple[int, ...] = ()
-) -> int:
-    """Return the bytes allocated on all cards together if the cards share the layers, of which each has `layers`."""
-    shared = workload.evolve(parallel=Parallel(pipeline=cards, pipeline_layers=layers))
+def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None) -> int:
+    """Return the bytes allocated on all cards together if the cards share the layers."""
+    shared = workload.evolve(parallel=Parallel(pipeline=cards))
     stages = timelines_by_stage(architecture, with_defaults(shared, architecture, cards))
     return sum(
         _allocated_peak_bytes(snapshots) + snapshots.threads * cublas_workspace_bytes(gpu) for _, snapshots in stages

@@ -55,8 +55,7 @@ def bert_generating(attention: str, batch: str, prompt: str, written: str) -> No
     modeling_bert.py (`use_cache` only of a decoder), generation/utils.py (`outputs` lives until the next is assigned).
     """
     config = transformers.BertConfig(attn_implementation=attention)
-    with torch.device("cuda"):
-        model = transformers.BertLMHeadModel(config).to(torch.float16).eval()
+    model = transformers.BertLMHeadModel(config).half().to("cuda").eval()
     outputs = None
     with torch.no_grad():
         for tokens in range(int(prompt) + int(written) - 3, int(prompt) + int(written)):
@@ -71,8 +70,7 @@ def distilbert(attention: str, batch: str, tokens: str) -> None:
     **Source**: the benchmark of transformers' pages on attention (`AutoModel`; `benchmark` holds the warm-up's result).
     """
     config = transformers.DistilBertConfig(attn_implementation=attention)
-    with torch.device("cuda"):
-        model = transformers.DistilBertModel(config).to(torch.float16).eval()
+    model = transformers.DistilBertModel(config).half().to("cuda").eval()
     ids = torch.zeros(int(batch), int(tokens), dtype=torch.int64, device="cuda")
     with torch.no_grad():
         first = model(ids, torch.ones(int(batch), int(tokens), device="cuda"))
@@ -167,10 +165,12 @@ def book_gpt(attention: str, batch: str, tokens: str) -> None:
 def image(size: str) -> None:
     """Take one step of FLUX's denoiser for an image of `size` latent pixels a side, and decode it.
 
-    Of the denoiser's 19 and 38 blocks one of each runs, with the weights of its products.
+    Of the denoiser's 19 and 38 blocks one of each runs, with the weights of its products. cuDNN lays channels-first
+    images out anew for tensor cores, and their results back.
 
     **Source**: diffusers 0.35 models/transformers/transformer_flux.py `FluxTransformerBlock`,
-    `FluxSingleTransformerBlock`, `FluxAttnProcessor`, models/embeddings.py `apply_rotary_emb`; `kernels.image_decoder`.
+    `FluxSingleTransformerBlock`, `FluxAttnProcessor`, models/embeddings.py `apply_rotary_emb`; `kernels.image_decoder`;
+    NVIDIA's guide to convolutional layers ("automatic transpose operations" around kernels that need NHWC).
     """
     width, text, heads = 3072, 512, 24
     picture = (int(size) // 2) ** 2
@@ -212,7 +212,7 @@ def image(size: str) -> None:
         inner = functional.gelu(up(normed), approximate="tanh")
         whole = whole + single(torch.cat([mixed(normed), inner], 2)) * whole[:, :1]
         del normed, inner, whole
-    image_decoder("torch", int(size), 1)()
+    image_decoder("torch", int(size), 2)()
 
 
 def bert_adafactor(batch: str, tokens: str) -> None:
