@@ -88,7 +88,7 @@ _MECHANISMS: Final = (
     ),
     Mechanism(
         r"hfbench-",
-        "contexts of PyTorch 1.3 to 1.6 with CUDA 10.1 differ by card; by these rows it is 794 to 821 MiB, "
+        "contexts of PyTorch 1.3 to 1.6 with CUDA 10.1 differ by card; by these rows it is 794 to 815 MiB, "
         "877 are assumed",
         "721 to 1,008 MiB in pytorch/pytorch#55277, #49877 and #28394; 723 in discuss.pytorch.org 73021",
     ),

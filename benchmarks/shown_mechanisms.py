@@ -81,7 +81,7 @@ def _generating(found: _Found) -> int:
     row = found.row
     attention = row.technique.partition("=")[2]
     run = f"bert_generating,{attention},{row.batch},{row.length},{_WRITTEN}"
-    ends = framework_overhead(fixed_overhead(None), GIB, 0).unsplit
+    ends = framework_overhead(fixed_overhead(None), 1, 0).unsplit
     return traced(run).peak_allocated_bytes + found.workspace + ends
 
 

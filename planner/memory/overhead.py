@@ -27,8 +27,7 @@ _MOST_SLACK_SHARE: Final = 0.232
 """Largest published share: 18.02 GiB allocated and 22.2 reserved in one step (InternLM/xtuner, loss benchmark)."""
 _SHORT_LIVED_ENDS: Final = 14 * MIB
 """Median of what open measurements hold beyond what is counted (`benchmarks/calibration.py` finds it again without each
-source): mostly the ends of segments beside short-lived tensors, which depend on their order. An end is smaller than the
-tensor beside it, as only tensors above 1 MiB leave one, of at most 1 MiB."""
+source): mostly the ends of segments beside short-lived tensors, which depend on their order."""
 _UNSPLIT_SOURCE: Final = (
     "c10/cuda/CUDACachingAllocator.cpp should_split: up to 1 MiB at the end of a segment stays with its last block; "
     "beside short-lived tensors 14 MiB, the median of published measurements"
@@ -105,7 +104,7 @@ def framework_overhead(
     Megatron-LM. The context of other families is assumed to lie in the range of those four. The slack is at most
     0.232 · D, or a hole as large as the largest tensor.
     """
-    ends = unsplit_bytes + min(_SHORT_LIVED_ENDS, dynamic_bytes)
+    ends = unsplit_bytes + (_SHORT_LIVED_ENDS if dynamic_bytes else 0)
     hole = max(int(dynamic_bytes * _MOST_SLACK_SHARE), min(largest_tensor_bytes, GIB))
     return overhead_with_slack(fixed, int(dynamic_bytes * _SLACK_SHARE), hole, threads, ends)
 

@@ -52,14 +52,6 @@ def test_the_context_of_measured_families_is_theirs():
     assert framework_overhead(fixed_overhead(turing), 0, 0).context == 141 * MIB
 
 
-def test_ends_are_less_than_the_tensors_beside_them():
-    assert [framework_overhead(fixed_overhead(None), size * MIB, 0).unsplit for size in (0, 3, 20)] == [
-        0,
-        3 * MIB,
-        ENDS,
-    ]
-
-
 def test_slack_is_a_twentieth_of_what_comes_and_goes_or_a_hole_at_worst():
     overhead = framework_overhead(fixed_overhead(None), 100 * MIB, 50 * MIB)
     assert overhead.slack == 5 * MIB
