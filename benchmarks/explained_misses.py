@@ -154,9 +154,9 @@ _MECHANISMS: Final = (
     ),
     Mechanism(
         r"sdpa-0(49|5\d|6[0-4])",
-        "its ends beside short-lived tensors are 6 to 12 MiB less one cuBLAS workspace, not the 14 that "
-        "larger networks leave",
-        f"{_RUN} sdpa-0[56]",
+        "it is cast on the card, which leaves 8 MiB of ends beside its weights, and its short-lived tensors leave few, "
+        "not the 14 MiB of larger networks",
+        f"{_RUN} 'sdpa-0[456]'",
     ),
     Mechanism(
         r"swift-03[0-2]",
@@ -177,7 +177,7 @@ _MECHANISMS: Final = (
         r"sdpa-0(1[3-9]|2[0-4])",
         "its script generates (`--is_decoder`), for which BERT has no cache: at the end each step reads 128 "
         "tokens more, and the logits of the step before are still held",
-        f"{_RUN} sdpa-0[12]",
+        f"{_RUN} 'sdpa-0[12]'",
     ),
     Mechanism(
         r"sdpa-0(26|28|30|32)",

@@ -22,11 +22,14 @@ from stated_networks import architecture_of
 from truth_rows import predict
 
 from planner.memory.inference.kv_cache import kv_cache_term
-from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
+from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog, load_catalog
+from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock
 from planner.trace.allocator.replay import AllocatorReplay, replay
+from planner.trace.allocator.settings import DEFAULT_SETTINGS
+from planner.trace.recording import Allocations
 from planner.trace.request import Target, TraceRequest
 from planner.trace.run import trace
 from planner.units import GIB
@@ -57,10 +60,30 @@ class _Found(NamedTuple):
 
 
 @cache
+def _recorded(run: str) -> Allocations:
+    target = Target(kind="script", place=str(_SCRIPT), command_arguments=(run,))
+    return trace(TraceRequest(target=target, task="training")).allocations
+
+
 def traced(run: str) -> AllocatorReplay:
     """Return what PyTorch's allocator holds during `run` of nets/mechanisms.py."""
-    target = Target(kind="script", place=str(_SCRIPT), command_arguments=(run,))
-    return replay(trace(TraceRequest(target=target, task="training")).allocations)
+    return replay(_recorded(run))
+
+
+def last_peak_bytes(run: str) -> int:
+    """Return the most that blocks hold in the last third of `run`, after loading, as its script resets the counter."""
+    found, allocator = _recorded(run), CachingAllocator(DEFAULT_SETTINGS, None)
+    alive: dict[int, MemoryBlock] = {}
+    totals = []
+    events = [(time, index, False) for index, time in enumerate(found.made) if found.bytes[index]]
+    events += [(time, index, True) for index, time in enumerate(found.freed) if found.bytes[index] and time >= 0]
+    for _, index, is_free in sorted(events):
+        if is_free:
+            allocator.free(alive.pop(index))
+        elif block := allocator.malloc(found.bytes[index]):
+            alive[index] = block
+        totals.append(allocator.allocated_bytes)
+    return max(totals[-len(totals) // 3 :])
 
 
 def _in_pieces(found: _Found) -> int:
@@ -77,19 +100,18 @@ def _in_pieces(found: _Found) -> int:
 
 
 def _generating(found: _Found) -> int:
-    """Return what BERT holds that generates without a cache, and the ends that are left beside short-lived tensors."""
+    """Return what BERT holds that generates without a cache."""
     row = found.row
     attention = row.technique.partition("=")[2]
     run = f"bert_generating,{attention},{row.batch},{row.length},{_WRITTEN}"
-    ends = framework_overhead(fixed_overhead(None), 1, 0).unsplit
-    return traced(run).peak_allocated_bytes + found.workspace + ends
+    return last_peak_bytes(run) + found.workspace
 
 
 def _without_head(found: _Found) -> int:
     """Return what DistilBERT holds, block by block."""
     row = found.row
     run = f"distilbert,{row.technique.partition('=')[2]},{row.batch},{row.length}"
-    return traced(run).peak_allocated_bytes + found.workspace
+    return last_peak_bytes(run) + found.workspace
 
 
 def _book(found: _Found) -> int:

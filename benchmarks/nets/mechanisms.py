@@ -51,11 +51,14 @@ def prompt_in_pieces(size: str, prompt: str, piece: str) -> None:
 def bert_generating(attention: str, batch: str, prompt: str, written: str) -> None:
     """Take the last steps of `generate` with BERT, which has no cache, so that each step reads all tokens again.
 
+    It is loaded in fp32 and cast on the card, which leaves its blocks with ends (`hf_model.to(torch.float16)`).
+
     **Source**: the benchmark of transformers' pages on attention (`--is_decoder`, `model.generate`); transformers 4.38
     modeling_bert.py (`use_cache` only of a decoder), generation/utils.py (`outputs` lives until the next is assigned).
     """
     config = transformers.BertConfig(attn_implementation=attention)
-    model = transformers.BertLMHeadModel(config).half().to("cuda").eval()
+    with torch.device("cuda"):
+        model = transformers.BertLMHeadModel(config).half().eval()
     outputs = None
     with torch.no_grad():
         for tokens in range(int(prompt) + int(written) - 3, int(prompt) + int(written)):
@@ -65,12 +68,13 @@ def bert_generating(attention: str, batch: str, prompt: str, written: str) -> No
 
 
 def distilbert(attention: str, batch: str, tokens: str) -> None:
-    """Read a batch with a DistilBERT without a head, while the result of the first call is still held.
+    """Read a batch with a DistilBERT without a head that was cast on the card, while the first result is still held.
 
     **Source**: the benchmark of transformers' pages on attention (`AutoModel`; `benchmark` holds the warm-up's result).
     """
     config = transformers.DistilBertConfig(attn_implementation=attention)
-    model = transformers.DistilBertModel(config).half().to("cuda").eval()
+    with torch.device("cuda"):
+        model = transformers.DistilBertModel(config).half().eval()
     ids = torch.zeros(int(batch), int(tokens), dtype=torch.int64, device="cuda")
     with torch.no_grad():
         first = model(ids, torch.ones(int(batch), int(tokens), device="cuda"))
