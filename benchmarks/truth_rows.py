@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from awq_rows import WARM_UP, awq_workload
+from awq_rows import WARM_UP, awq_workload, loaded_bytes
 from counters import counted, counter_of
 from engine_rows import ENGINES, activation_run, copied_bytes, measured_bytes, not_covered, total_run
 from exllama_rows import exllama_run
@@ -82,6 +82,17 @@ _WITHOUT_HEAD: Final = ("bertl", "hfbench")
 benchmarks.md, with which its table of the checkpoint agrees."""
 _SHORT_PROMPT: Final = 16
 """Tokens of a prompt that is called short: a line of text, so that matrices in NF4 are dequantized for it."""
+_OWN_MIXTURES: Final = {"ikllama-031": (("v_proj", "Q5_K_S", "Q6_K"), ("q_proj", "Q5_K_S", "Q4_K_S"))}
+"""Tensors, their usual type and their own in a file that its author mixed (`Q5_K_S_q4_v6`).
+
+**Source**: the log in ikawrakow/ik_llama.cpp github-data/issues/103: 32 tensors in q4_K, 161 in q5_K and 33 in q6_K,
+which are the head and the 32 of values; of the others only the square ones, of queries or outputs, make 4,941.00 MiB.
+"""
+_FOUR_BIT_IN_FP32: Final = ("optllm",)
+"""Sources that load with `load_in_4bit=True` alone, so that bitsandbytes multiplies in fp32.
+
+**Source**: huggingface/blog optimize-llm.md; transformers `BitsAndBytesConfig` (`bnb_4bit_compute_dtype` is fp32).
+"""
 _WITHOUT_PEAK: Final = "quanto"
 """Its figures are the same for one image and for four, to 1 MiB: what is loaded, and not the peak of a run."""
 _BEYOND: Final = {
@@ -180,6 +191,16 @@ def _exclusion_reason(row: Row) -> str | None:
     return "activations of training, measured apart" if row.kind == "activation_only" else None
 
 
+def _bytes_of_own_mixture(row: Row, architecture: Architecture) -> int:
+    """Return what the tensors take more whose types the row's log counts otherwise than llama.cpp mixes them."""
+    return sum(
+        count * (SCHEMES[own].tensor_bytes(tensor.shape) - SCHEMES[usual].tensor_bytes(tensor.shape))
+        for name, usual, own in _OWN_MIXTURES.get(row.id, ())
+        for tensor, count in architecture.main.tensors_with_counts()
+        if name in tensor.name
+    )
+
+
 def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
     scheme = row.scheme
     if scheme is None:
@@ -191,7 +212,8 @@ def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
     if SCHEMES[scheme].family == "gguf-file":
         parts = tensor_bytes(architecture, scheme)
         on_host = 0 if architecture.tied_head else parts["embedding"]
-        return Predicted(sum(parts.values()) - on_host, f"{scheme} file without the token embedding")
+        total = sum(parts.values()) - on_host + _bytes_of_own_mixture(row, architecture)
+        return Predicted(total, f"{scheme} file without the token embedding")
     if row.family == "qwen1-v1":
         return Excluded("the figure includes an unstated GPU context")
     if row.family == "vllm" and scheme == "mxfp4":
@@ -241,11 +263,11 @@ def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predic
     if row.kv_format == "int8":
         return Excluded("an int8 cache with its own kernels")
     prompt, context = lengths
-    compute = "fp32" if scheme == "fp32" else "fp16" if "fp16" in row.compute else "bf16"
+    kept = "fp32" if scheme == "fp32" else "fp16" if "fp16" in row.compute else "bf16"
     workload = Inference(
         weights=scheme,
-        compute=compute,
-        kv_cache=compute,
+        compute="fp32" if row.family in _FOUR_BIT_IN_FP32 and scheme == "nf4" else kept,
+        kv_cache=kept,
         batch=int(row.batch or 1),
         prompt_length=prompt,
         context_length=context,
@@ -333,7 +355,7 @@ def _of_profile(row: Row, architecture: Architecture, workload: Inference, catal
     low, expected, high = counted(counter, estimate_memory(architecture, workload, gpu, count=count), gpu)
     more = summed_bytes(architecture, workload, row.cards, gpu) - expected if summed and row.cards > 1 else 0
     if row.family == "awq":
-        more = max(more, weight_bytes(architecture, workload.weights or "") + WARM_UP - expected)
+        more = max(more, loaded_bytes(row, architecture) + WARM_UP - expected)
     low, expected, high = low + more, expected + more, high + more
     cards = "1 card" if row.cards == 1 else f"{row.cards} cards"
     return Predicted(expected, f"{_workload_text(workload)}, {workload.profile}, {cards}, {counter}", low, high)
@@ -354,6 +376,8 @@ def _old_version_bytes(
     if row.family == "sdpa" and row.kv_format:
         tensors = sum(term.bytes for term in result.terms if term.name != "framework_overhead")
         more = fused_projection_bytes(architecture, workload) - tensors
+    if workload.weights == "awq4-128":
+        more = max(more, loaded_bytes(row, architecture) - result.allocated_bytes)
     return more + mask_bytes(row.family, architecture) + exllama_bytes(workload.weights, architecture)
 
 

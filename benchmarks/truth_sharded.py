@@ -52,6 +52,8 @@ def is_sharded(row: Row) -> bool:
 
 def sharded_run(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     """Return the estimated bytes for a row with several cards and a description, or the reason why there are none."""
+    if row.kind == "kv_only" and "K " not in row.other:
+        return "memory for the cache of a card, while the one with the least decides how many tokens all hold"
     if row.kind in _SHARES:
         try:
             architecture = catalog.models.model(row.model)

@@ -232,7 +232,19 @@ def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
     )
 
 
-FOUR_BIT_SOURCE: Final = "bitsandbytes autograd MatMul4Bit: dequantize_4bit of one matrix, forward and backward"
+_FOUR_BIT_SOURCE: Final = (
+    "bitsandbytes autograd MatMul4Bit: dequantize_4bit of one matrix in 16 bits, `.to(A.dtype)`, forward and backward"
+)
+
+
+def unpacked_four_bit_terms(architecture: Architecture, computed_bytes: int) -> tuple[Term, ...]:
+    """Return the memory of the largest projection in NF4 while it multiplies in a format of `computed_bytes` bytes.
+
+    **Formula**: out · in · w, where w are the bytes of the format; of fp32, bitsandbytes' default, also those of the 16
+    bits from which it is cast.
+    """
+    cast_from = KEPT_BYTES if computed_bytes > KEPT_BYTES else 0
+    return dequantized_projection_terms(architecture, computed_bytes + cast_from, _FOUR_BIT_SOURCE)
 
 
 @lru_cache(maxsize=256)

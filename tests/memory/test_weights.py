@@ -6,7 +6,14 @@ from small_models import bundled, llama, small_llama
 
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.memory.estimate import estimate_memory
-from planner.memory.weights import dequantized_projection_terms, is_gguf, parameter_counts, weight_bytes, weights_term
+from planner.memory.weights import (
+    dequantized_projection_terms,
+    is_gguf,
+    parameter_counts,
+    unpacked_four_bit_terms,
+    weight_bytes,
+    weights_term,
+)
 from planner.models.architecture import Architecture
 from planner.models.readers.model_file import read_model_file
 from planner.workload.defaults import with_defaults
@@ -131,3 +138,8 @@ def test_without_projections_nothing_is_dequantized():
     tensors = tuple(tensor for tensor in group.layer.tensors if tensor.role != "linear")
     emptied = stack.evolve(groups=(group.evolve(layer=group.layer.evolve(tensors=tensors)),))
     assert dequantized_projection_terms(bare.evolve(stacks=(emptied,)), 2, "a source") == ()
+
+
+def test_nf4_that_multiplies_in_fp32_is_cast_from_16_bits():
+    half, single = (unpacked_four_bit_terms(small_llama(), size)[0].bytes for size in (2, 4))
+    assert single == 3 * half

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QSizePolicy
 
-from planner.cost.job import Service
+from planner.cost.terms import Service
 from planner.gui.cost.figures import FigureGrid
 from planner.gui.cost.rate_curve import RateCurvePanel
 from planner.gui.cost.served_minute import MinutePanel, ServedMinute

@@ -26,7 +26,7 @@ from planner.memory.terms import (
     term,
     workload_symbol,
 )
-from planner.memory.weights import FOUR_BIT_SOURCE, dequantized_projection_terms, weights_term
+from planner.memory.weights import unpacked_four_bit_terms, weights_term
 from planner.models.architecture import Architecture, embeds_images, image_elements, image_patches, image_tokens
 from planner.workload.workload import Inference
 
@@ -219,7 +219,7 @@ def _unpacked_terms(
     """Return the memory of the matrix in NF4 that a layer dequantizes to multiply `tokens` tokens with it."""
     if scheme_name not in _FOUR_BIT or tokens == 1:
         return ()
-    return dequantized_projection_terms(architecture, precision.compute_bytes, FOUR_BIT_SOURCE)
+    return unpacked_four_bit_terms(architecture, precision.compute_bytes)
 
 
 def _decode_copies_term(

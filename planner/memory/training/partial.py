@@ -15,9 +15,9 @@ from planner.memory.training.optimizer_steps import optimizer_terms
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import (
-    FOUR_BIT_SOURCE,
     dequantized_projection_terms,
     parameter_counts,
+    unpacked_four_bit_terms,
     weights_term,
 )
 from planner.models.architecture import Architecture, Moe, Tensor
@@ -225,7 +225,7 @@ def _dequantized_terms(architecture: Architecture, formats: Formats) -> tuple[Te
     if formats.base == "plain":
         return ()
     if formats.base == "nf4":
-        return dequantized_projection_terms(architecture, formats.computed, FOUR_BIT_SOURCE)
+        return unpacked_four_bit_terms(architecture, formats.computed)
     return dequantized_projection_terms(architecture, formats.stream, _EIGHT_BIT_SOURCE)
 
 

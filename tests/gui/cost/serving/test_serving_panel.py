@@ -5,7 +5,7 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from planner.cost.job import DailyHours, Service
+from planner.cost.terms import DailyHours, Service
 from planner.cost.terms import CostTerms
 from planner.gui.cost.served_minute import ServedMinute
 from planner.gui.cost.serving_panel import ServingPanel
