@@ -7,8 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from planner.cost.terms import Run
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, Run
 from planner.gui.plan_bar import PartButton, PlanBar
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme

@@ -8,8 +8,7 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.cost.estimate import CostEstimate
-from planner.cost.terms import DEFAULT_JOBS, Job, Run, Service
-from planner.cost.terms import RENT_MODES, CostTerms
+from planner.cost.terms import DEFAULT_JOBS, RENT_MODES, CostTerms, Job, Run, Service
 from planner.gui.cost.buy import BuyQuestions
 from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions
 from planner.gui.theme import Theme

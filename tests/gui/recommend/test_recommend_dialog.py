@@ -6,8 +6,7 @@ from PySide6.QtCore import QCoreApplication, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
-from planner.cost.terms import DailyHours, Run, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Run, Service
 from planner.gui.cost import recommend_dialog as module
 from planner.gui.cost.recommend_dialog import RecommendDialog
 from planner.gui.workspace import Workspace

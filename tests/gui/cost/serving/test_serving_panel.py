@@ -5,8 +5,7 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from planner.cost.terms import DailyHours, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import CostTerms, DailyHours, Service
 from planner.gui.cost.served_minute import ServedMinute
 from planner.gui.cost.serving_panel import ServingPanel
 from planner.gui.cost.serving_search import ServingSearchDialog
