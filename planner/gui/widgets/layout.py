@@ -285,6 +285,7 @@ def _wanted_sizes(layouts: Sequence[QLayout]) -> list[object]:
     return [
         (item.isEmpty(), item.sizeHint(), item.hasHeightForWidth() and item.heightForWidth(layout.geometry().width()))
         for layout, item in items
+        if item is not None
     ]
 
 

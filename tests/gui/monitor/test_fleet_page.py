@@ -127,6 +127,14 @@ def test_what_fails_is_said_and_the_last_readings_stay(qtbot, make_tab, fake):
     wait(qtbot, page.problem.isVisible)
     assert page.headline.text() == "This fleet cannot be read."
     assert "cannot be reached" in page.problem.text()
+    assert page.again.isVisible()
+    with serving(fake) as url:
+        page.change.click()
+        dialog = tab.controller.dialog
+        dialog.url.setText(url)
+        dialog.connect_button.click()
+        wait(qtbot, lambda: page.view is not None)
+    assert not page.again.isVisible()
 
 
 def test_a_slow_server_holds_up_nothing_and_closing_does_not_wait(qtbot, make_tab):

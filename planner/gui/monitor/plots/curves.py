@@ -1,7 +1,7 @@
 """Curves of a plot: one for each metric of each card or of the host, reduced to the resolution of the display."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -107,8 +107,9 @@ def polylines(curve: Curve, span: AxisRange, height: float = 1.0) -> tuple[QPoly
 def _polyline(points: Floats) -> QPolygonF:
     polyline = QPolygonF()
     polyline.resize(len(points))
-    # An object for each point would take longer than all else.
-    np.frombuffer(VoidPtr(polyline.data(), points.nbytes, True), dtype=float)[:] = points.ravel()
+    # An object for each point would take longer than all else. The binding's own annotations lack these arguments.
+    memory = cast("Any", VoidPtr)(polyline.data(), points.nbytes, True)
+    np.frombuffer(memory, dtype=float)[:] = points.ravel()
     return polyline
 
 

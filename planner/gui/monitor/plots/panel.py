@@ -85,7 +85,7 @@ class MetricPanel(PlotPanel):
         shown = self._pages.currentWidget()
         if self._plot is not None and shown is self._plot:
             return self._plot.is_in_sight
-        return shown is self.table or not shown.visibleRegion().isEmpty()
+        return shown is self.table or (shown is not None and not shown.visibleRegion().isEmpty())
 
     @property
     def needs_plot(self) -> bool:
