@@ -30,7 +30,7 @@ from planner.present import format as fmt
 from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.cost.summary import billing_phrase
 from planner.present.serving.traffic import targets_summary
-from planner.serving.presets import load_traffic_presets
+from planner.serving.traffic import load_traffic_presets
 
 _KINDS: Final = (("run", "a run"), ("service", "a service"), ("daily-hours", "hours per day"))
 _UNITS: Final = (
