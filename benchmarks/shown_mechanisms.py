@@ -18,9 +18,6 @@ from accuracy import FAR, truth
 from explained_misses import reason_for
 from memory_rows import Predicted, Row, card_named
 from old_transformers import CONTEXTS
-from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock
-from planner.trace.allocator.replay import AllocatorReplay, replay
-from planner.trace.allocator.settings import DEFAULT_SETTINGS
 from stated_networks import architecture_of
 from truth_rows import predict
 
@@ -29,7 +26,10 @@ from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog, load_catalog
+from planner.trace.allocator import CachingAllocator, MemoryBlock
+from planner.trace.allocator_settings import DEFAULT_SETTINGS
 from planner.trace.recording import Allocations
+from planner.trace.replay import AllocatorReplay, replay
 from planner.trace.request import Target, TraceRequest
 from planner.trace.run import trace
 from planner.units import GIB

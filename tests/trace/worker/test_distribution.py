@@ -125,7 +125,7 @@ def test_no_process_group_remains(request_of) -> None:
 def _real_peak(request: TraceRequest) -> int:
     """Return the bytes that the first of real ranks holds at most."""
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parents[2] / "real_ranks.py")],
+        [sys.executable, str(Path(__file__).parents[1] / "real_ranks.py")],
         input=request.model_dump_json(),
         capture_output=True,
         text=True,
