@@ -172,7 +172,7 @@ def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits
     """Return the first of the smallest cards on which `plan` fits (see `smallest_first`), traced plans included."""
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
-        return SolveResult(asked="gpu", reason="no card in the catalog is large enough")
+        return SolveResult(asked="gpu", reason="no GPU in the catalog is large enough")
     shared = shared_fits_among(plan, catalog, None, plan.count)[fit.gpu_id]
     return _search_result("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), shared, None)
 

@@ -105,10 +105,10 @@ def test_json_has_advice_and_warnings_only_when_asked(said):
             "Longest context that fits: 131,072 tokens, the model's maximum, with a prompt of 4,096.",
         ),
         ([MODEL, "--gpu", "RTX 4090", "--solve", "count"], "Fewest GPUs of this kind: 1."),
-        ([*LEARNING, "--solve", "gpu"], "Smallest card that fits: H100 NVL 94 GB."),
+        ([*LEARNING, "--solve", "gpu"], "Smallest GPU that fits: H100 NVL 94 GB."),
         (
             ["deepseek-ai/DeepSeek-V3", "--solve", "gpu"],
-            "Smallest card that fits: none, no card in the catalog is large enough.",
+            "Smallest GPU that fits: none, no GPU in the catalog is large enough.",
         ),
         ([MODEL, "--solve", "batch"], "Largest batch that fits: none, the plan has no card."),
     ],
@@ -125,7 +125,7 @@ def test_what_is_solved_for_is_in_the_json(said):
 def test_layers_on_the_card_are_solved_for_in_llama_cpp_only(said):
     assert "none, only llama.cpp can keep layers in RAM" in said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers")
     there = said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers", "--profile", "llama.cpp", "--weights", "Q4_K_M")
-    assert "Most layers that fit on the card: 33: all 32 and the output layer." in there
+    assert "Most layers that fit on the GPU: 33: all 32 and the output layer." in there
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_traced_module_has_nothing_to_vary(said, traced):
         traced, "--solve", "batch", code=2
     )
     assert "No advice for a traced module: trace it again with other options." in said(traced, "--advise")
-    assert "Smallest card that fits: " in said(traced, "--solve", "gpu")
+    assert "Smallest GPU that fits: " in said(traced, "--solve", "gpu")
 
 
 def test_a_traced_module_may_need_another_card(said, traced):

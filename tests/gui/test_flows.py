@@ -251,7 +251,7 @@ def offline(_catalog: Catalog, _folder: Path) -> tuple[str, ...]:
 def a_first_start_without_a_gpu(catalog: Catalog, _folder: Path) -> tuple[str, ...]:
     plan = AT_HOME.evolve(gpu=None)
     smallest = smallest_card(plan, catalog).value
-    return (*_memory_of(plan, catalog), catalog.hardware.gpu(smallest).name, "Smallest card that fits")
+    return (*_memory_of(plan, catalog), catalog.hardware.gpu(smallest).name, "Smallest GPU that fits")
 
 
 @pytest.mark.parametrize("name", FLOWS)

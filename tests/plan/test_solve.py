@@ -207,7 +207,7 @@ def test_the_smallest_card_has_the_least_memory_of_those_that_fit(catalog):
 
 def test_some_plans_are_too_large_for_every_card(catalog):
     plan = READING.evolve(model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training())
-    assert smallest_card(plan, catalog).reason == "no card in the catalog is large enough"
+    assert smallest_card(plan, catalog).reason == "no GPU in the catalog is large enough"
 
 
 def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):

@@ -39,9 +39,9 @@ def delta_net_seconds(shape: DeltaNetShape, bytes_per_s: float, attention_ops_pe
 
     **Source**: fla-org/flash-linear-attention ops/gated_delta_rule/chunk.py, as in SGLang, vLLM and TensorRT-LLM; fused
     flashinfer-ai/flashinfer `chunk_gated_delta_rule`. Launches and steps: ai-dynamo/aiconfigurator@095f58a
-    `gdn_perf.parquet`, prompts of 64 tokens and more. The medians of the error are 13 to 21 % of SGLang 0.5.14 on
-    H100, H200, B200 and B300, 49 % on L40S, whose cache holds what goes through memory elsewhere, and 6 to 28 % of
-    vLLM 0.24, whose kernel is fused.
+    `gdn_perf.parquet`, prompts of 64 tokens and more. By benchmarks/delta_net_accuracy.py the median errors are 14 to
+    25 % for SGLang 0.5.14 on H100, H200, B200 and B300, 50 % on L40S, whose cache holds what goes through memory
+    elsewhere, and 6 to 21 % for the fused kernel of vLLM 0.24.
 
     **Assumes** that keys are as wide as values.
     """

@@ -11,9 +11,9 @@ _TITLES: Final = {
     "batch": "Largest batch that fits",
     "context_length": "Longest context that fits",
     "prompt_length": "Longest prompt that fits",
-    "gpu_layers": "Most layers that fit on the card",
+    "gpu_layers": "Most layers that fit on the GPU",
     "count": "Fewest GPUs of this kind",
-    "gpu": "Smallest card that fits",
+    "gpu": "Smallest GPU that fits",
 }
 
 _COUNTED: Final = {"micro_batch": "a micro-batch of", "batch": "a batch of", "gpu_layers": "layer", "count": "GPU"}

@@ -89,7 +89,7 @@ def test_without_a_largest_value_the_reason_is_said(catalog, plan, words):
 def test_without_a_card_the_smallest_one_is_found(catalog):
     assert tuple(found(Plan(model=LLAMA), catalog)) == ("gpu",)
     none = found(Plan(model=LARGE, workload=Training(micro_batch=64)), catalog)["gpu"]
-    assert none.text == "none, no card in the catalog is large enough"
+    assert none.text == "none, no GPU in the catalog is large enough"
 
 
 def test_a_card_that_is_tight_is_said_to_be(catalog):
