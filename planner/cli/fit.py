@@ -33,7 +33,7 @@ _SHARING_OPTIONS: Final = {
 
 _DESCRIPTION: Final = """\
 Check whether a model fits a card, and show what uses the memory: the verdict first, then the terms, the phases and
-the assumptions. Without --gpu: the memory needed, and the smallest cards that fit."""
+the assumptions. Without --gpu: the memory needed, and the smallest GPUs that fit."""
 
 _EPILOG: Final = """\
 MODEL is a name from the catalog (see `gpu-planner models`), a plan, or a model's file: its config.json, its

@@ -50,7 +50,7 @@ def test_without_a_card_the_smallest_fitting_cards_are_listed(catalog: Catalog):
     evaluation = evaluate(plan, catalog)
     fits = find_fits(plan, catalog)
     assert evaluation.smallest_fits == tuple(fit.gpu_id for fit in fits[:5])
-    assert "The smallest cards that fit" in evaluation_view(evaluation, catalog).answer
+    assert "The smallest GPUs that fit" in evaluation_view(evaluation, catalog).answer
 
 
 def test_verdicts_on_all_cards_equal_those_of_single_evaluations(catalog: Catalog):

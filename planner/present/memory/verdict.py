@@ -251,7 +251,7 @@ def _requirement_sentence(memory: MemoryResult, card: str | None, smallest: tupl
     sentence = f"N{_needs_phrase(memory)[1:]}"
     if card is not None:
         return f"{sentence}; the usable memory of {card} is unknown."
-    named = f" The smallest cards that fit: {fmt.listing(smallest[:_NAMED])}." if smallest else ""
+    named = f" The smallest GPUs that fit: {fmt.listing(smallest[:_NAMED])}." if smallest else ""
     return f"{sentence}.{named}"
 
 

@@ -150,7 +150,7 @@ def test_the_verdict_is_one_sentence(memory, count, sentence, phrase):
 def test_without_a_card_the_smallest_fitting_cards_are_named():
     assert seen(memory_view(result()).answer) == "Needs 16.0 GiB (15.5 – 17.0)."
     view = memory_view(result(), smallest=("RTX 3090", "RX 7900 XTX"))
-    assert seen(view.answer) == ("Needs 16.0 GiB (15.5 – 17.0). The smallest cards that fit: RTX 3090 and RX 7900 XTX.")
+    assert seen(view.answer) == ("Needs 16.0 GiB (15.5 – 17.0). The smallest GPUs that fit: RTX 3090 and RX 7900 XTX.")
 
 
 def test_a_certain_total_shows_no_range_and_each_unit_once():

@@ -55,7 +55,7 @@ DIFFERENCES = (
 def test_the_memory_needed_and_the_smallest_cards_come_first(result):
     answer = seen(trace_view(result, smallest=("P4", "T4")).memory.answer)
     assert answer.startswith("Needs ")
-    assert answer.endswith("The smallest cards that fit: P4 and T4.")
+    assert answer.endswith("The smallest GPUs that fit: P4 and T4.")
 
 
 def test_the_reason_names_the_allocation_at_the_peak(view):
