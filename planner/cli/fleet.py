@@ -109,7 +109,7 @@ def _print_fleet(fleet: Fleet, rows: tuple[FleetRow, ...], prices: FleetPrices, 
         print(wrap_paragraph(energy, width))
     print()
     shown = rows[: arguments.worst or _USUAL_ROWS]
-    print(column_table(FLEET_COLUMNS, shown, ("host", "name", "diagnosis", "work")))
+    print(column_table(FLEET_COLUMNS, shown))
     if len(shown) < len(rows):
         print(f"and {len(rows) - len(shown):,} more; --worst N shows N cards")
     for cost in prices.serving(fleet):

@@ -89,7 +89,8 @@ def _model_list_text(arguments: argparse.Namespace, catalog: ModelCatalog) -> st
         return to_json([record.model_dump(mode="json") for record in records], indent=2).decode()
     total, others = len(catalog.records), _without_formula_text(arguments.words, catalog)
     if records:
-        return f"{column_table(MODEL_COLUMNS, records, ('name',))}\n\n{len(records):,} of {total:,} models{others}"
+        shown = column_table(MODEL_COLUMNS, records, dispensable=("kind", "family"))
+        return f"{shown}\n\n{len(records):,} of {total:,} models{others}"
     return f"None of {total:,} models matches. Others can be read with --show from their config.json.{others}"
 
 

@@ -12,6 +12,7 @@ from planner.cli.options import add_workload_options, check_options, workload_fr
 from planner.cli.parser import Parser, comma_separated, option_value
 from planner.cli.user_catalog import named_cards
 from planner.errors import ModelFileError, NoFormulaError, PlanFileError, PlannerError, SpecError, TraceError
+from planner.models.catalog import resolve_model
 from planner.numbers import COUNT
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of
@@ -123,7 +124,12 @@ def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Plan
         if recipe is not None or arguments.preset is not None:
             raise
         return PlanArguments(_traced_plan(arguments, catalog, error), None, None)
-    plan = _changed_plan(arguments, catalog, base)
+    try:
+        plan = _changed_plan(arguments, catalog, base)
+    except SpecError as error:
+        if error.field == "--draft":
+            raise SpecError(error.field, error.reason, _draft_hint(arguments.draft, catalog, error.hint)) from error
+        raise
     if plan.model.trace is None:
         check_options(arguments, plan.workload, architecture_of(plan, catalog))
     if not getattr(arguments, "beside", None):
@@ -132,6 +138,16 @@ def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Plan
 
     shared = share_cards(plan, [_neighbour(word, catalog) for word in arguments.beside], catalog)
     return PlanArguments(shared.plan, preset, recipe, shared)
+
+
+def _draft_hint(word: str, catalog: Catalog, hint: str) -> str:
+    """Return how the model is named that `--draft` names instead of a kind of draft, or else `hint`."""
+    try:
+        return f"A model that drafts is named by --draft-model {resolve_model(catalog.models, word)}."
+    except PlannerError as error:
+        return (
+            hint if hint.startswith("Close names") else f"A model that drafts is named by --draft-model. {error.hint}"
+        )
 
 
 def _neighbour(word: str, catalog: Catalog) -> Plan:

@@ -40,6 +40,9 @@ sources for --refresh:
 fields for --sort (with - before it: descending):
   {fields}"""
 
+_DISPENSABLE: Final = ("reserved-3y", "reserved-1y", "region", "spot")
+"""Columns that a narrow terminal leaves out, unless they are sorted by."""
+
 
 def run(argv: list[str]) -> int:
     """Run `gpu-planner prices` and return the exit code."""
@@ -174,7 +177,7 @@ def _print_offers(arguments: argparse.Namespace, store: PriceStore, catalog: Cat
     elif arguments.csv:
         print(_offers_csv(rows), end="")
     else:
-        print("\n".join(_list_report(rows, all_offers, stored, today)))
+        print("\n".join(_list_report(rows, all_offers, stored, today, arguments.sort or "")))
     return 0
 
 
@@ -209,11 +212,11 @@ def _sorted_offers(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
 
 
 def _list_report(
-    rows: Sequence[ListedOffer], all_offers: Sequence[Offer], stored: StoredPrices, today: date
+    rows: Sequence[ListedOffer], all_offers: Sequence[Offer], stored: StoredPrices, today: date, sort: str
 ) -> Iterator[str]:
     if rows:
         columns = [column for column in OFFER_COLUMNS if column.shown]
-        yield column_table(columns, rows, ("provider", "instance", "card", "region"), narrowest=8)
+        yield column_table(columns, rows, dispensable=[key for key in _DISPENSABLE if key not in sort])
         yield ""
     else:
         yield "No offer matches; --history includes offers older than twelve months."

@@ -13,7 +13,7 @@ from planner.cli.options import naming_options
 from planner.cli.parser import Parser, comma_separated, option_value, row_limit_or_none
 from planner.cli.plan_arguments import add_plan_options, save_plan_as, vendors_in_catalog
 from planner.cli.report import prose_width, wrap
-from planner.cli.table import TableColumn, table, terminal_width
+from planner.cli.table import column_table, terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.terms import CostTerms
 from planner.dtypes import AS_STORED
@@ -182,8 +182,7 @@ def _text(found: Recommendation, plan: Plan, catalog: Catalog, limit: int | None
     listed = rows[:limit]
     if listed:
         columns = [column for column in option_columns(found.period) if column.key in _LISTED]
-        heads = [TableColumn(column.header, column.align, column.key in ("cards", "how")) for column in columns]
-        blocks.append(table(heads, [[column.text(row) for column in columns] for row in listed], width))
+        blocks.append(column_table(columns, listed, dispensable=("power", "date")))
     if len(listed) < len(rows):
         count = f"{len(listed):,} of {len(rows):,} options listed" if listed else f"{len(rows):,} options"
         blocks.append(f"{count}; --all lists them all, cheapest first")

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 
 _GAP: Final = "  "
 _NARROWEST_PROSE: Final = 20
+_NARROWEST_CUT: Final = 12
+_NARROWEST_WRAPPED: Final = 8
 _LONGEST_WHOLE_WORD: Final = 20
 """Characters of a word in a table that is not broken."""
+_MOST_LINES: Final = 1.5
+"""Lines of a row, in the mean, above which a table leaves columns out."""
+_HEADER_LINES: Final = 3
 
 
 class TableColumn(NamedTuple):
@@ -61,25 +66,40 @@ def table(
 
 
 def column_table(
-    columns: "Sequence[Column[Row]]",
-    rows: "Sequence[Row]",
-    flexible: Collection[str],
-    narrowest: int = 12,
-    *,
-    wraps: bool = True,
+    columns: "Sequence[Column[Row]]", rows: "Sequence[Row]", *, dispensable: Sequence[str] = (), cut: str = ""
 ) -> str:
-    """Return `rows` as a table fitted to the terminal's width; only columns with a key in `flexible` may shrink.
+    """Return `rows` as a table fitted to the terminal's width.
 
-    Names that are too long for them are continued on further lines, since cut ones may look the same; or cut, so that
-    each row is a line, if the table does not wrap.
+    Texts that are too long for their columns are continued on further lines, since cut ones may look the same. With
+    `cut`, the key of a column, each row is a line instead: only this column shrinks, and its texts are cut.
+    If the table is too wide or most rows take several lines even so, the columns `dispensable` are left out in turn.
     """
-    cells = [[column.text(row) for column in columns] for row in rows]
-    heads = []
-    for number, column in enumerate(columns):
-        words = (len(word) for row in cells for word in row[number].split()) if wraps else ()
-        least = max(narrowest, min(max(words, default=0), _LONGEST_WHOLE_WORD))
-        heads.append(TableColumn(column.title, column.align, column.key in flexible, column.unit, least))
-    return table(heads, cells, terminal_width(), wraps=wraps)
+    width = terminal_width()
+    for count in range(len(dispensable) + 1):
+        left = [column for column in columns if column.key not in dispensable[:count]]
+        cells = [[column.text(row) for column in left] for row in rows]
+        heads = [
+            TableColumn(
+                column.title,
+                column.align,
+                flexible=not cut or column.key == cut,
+                unit=column.unit,
+                narrowest=_NARROWEST_CUT if cut else _least_width((column.header, *texts)),
+            )
+            for column, *texts in zip(left, *cells, strict=True)
+        ]
+        text = table(heads, cells, width, wraps=not cut)
+        lines = text.splitlines()
+        if width is None or (max(map(len, lines)) <= width and len(lines) <= _MOST_LINES * len(rows) + _HEADER_LINES):
+            break
+    missing = [column.title for column in columns if column.key in dispensable[:count]]
+    return f"{text}\nLeft out in this width: {', '.join(missing)}" if missing and not cut else text
+
+
+def _least_width(texts: Iterable[str]) -> int:
+    """Return the width at which no word of `texts` is broken but very long ones."""
+    words = max(len(word) for text in texts for word in text.split() or [""])
+    return max(_NARROWEST_WRAPPED, min(words, _LONGEST_WHOLE_WORD))
 
 
 def wrap_paragraph(text: str, width: int | None, first: str = "") -> str:

@@ -123,7 +123,7 @@ def test_the_examples_of_the_help_print_something(said, capsys, monkeypatch, tmp
 
 @pytest.mark.parametrize(
     ("words", "width"),
-    [(("--build", "4x5090"), 60), (("--compare", "dgx-a100-640gb", "rtx-4090"), 60), (("4090",), 76)],
+    [(("--build", "4x5090"), 60), (("--compare", "dgx-a100-640gb", "rtx-4090"), 60), (("4090",), 84)],
 )
 def test_nothing_is_cut_in_a_narrow_terminal(said, monkeypatch, words, width):
     whole = said(*words)
@@ -132,6 +132,15 @@ def test_nothing_is_cut_in_a_narrow_terminal(said, monkeypatch, words, width):
     assert max(map(len, printed.splitlines())) <= width
     assert "…" not in printed
     assert sorted(printed.split()) == sorted(whole.split())
+
+
+def test_a_narrow_terminal_names_the_columns_that_it_leaves_out_and_keeps_what_is_sorted_by(said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "64")
+    listed, sorted_by_year = said("4090"), said("4090", "--sort", "year")
+    assert "Left out in this width: Year" in listed
+    assert "Left out in this width: Power" in sorted_by_year
+    assert " 2022 " in sorted_by_year
+    assert max(map(len, f"{listed}{sorted_by_year}".splitlines())) <= 64
 
 
 def test_details_are_whole_in_a_narrow_terminal(said, monkeypatch):

@@ -105,3 +105,18 @@ def test_what_an_engine_or_objective_would_ignore_is_refused(capsys, command, wo
     further = {"launch": ("--for", "vllm" if words[0] == SERVED[0] else "trl"), "cost": ("--samples", "100")}
     assert main((command, *words, *further.get(command, ()))) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("draft", "hint"),
+    [
+        ("llama3.2:1b", "--draft-model meta-llama/Llama-3.2-1B."),
+        ("llama-3.2-1c", "A model that drafts is named by --draft-model. Close names: "),
+        ("eagel", "Close names: eagle, eagle3."),
+    ],
+)
+def test_a_model_that_is_named_as_a_kind_of_draft_is_led_to_its_option(capsys, draft, hint):
+    assert main(("fit", *SERVED, "--draft", draft)) == 2
+    printed = capsys.readouterr().err
+    assert "choose model, mtp, eagle, eagle3 or ngram" in printed
+    assert hint in " ".join(printed.split())

@@ -189,3 +189,15 @@ def test_help_names_every_source(said):
     printed = said("--help")
     assert "gpuhunt: AWS" in printed
     assert "gpu-price-feed" in printed
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_narrow_terminal_keeps_names_of_gpus_together(said, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = said("--gpu", "h100-sxm").splitlines()
+    rows = lines[2 : next(at for at, line in enumerate(lines) if line.startswith("Left out in this width: "))]
+    offers = int(lines[-1].split()[0])
+    assert max(map(len, lines)) <= width
+    assert len(rows) <= 2 * offers + 2
+    assert "Reserved 3 y" in lines[-3]
+    assert "Reserved 3 y" not in said("--gpu", "h100-sxm", "--sort", "reserved-3y").splitlines()[-3]

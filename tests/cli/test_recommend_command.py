@@ -68,7 +68,9 @@ def test_all_options_are_listed_on_request(said):
     assert "4 of " in limited
     assert "--all lists them all" in limited
     rows = len(json.loads(said(*QUICK, "--json"))["options"])
-    assert len(whole.splitlines()) - len(brief.splitlines()) == rows  # a head and a blank line for the hint and its own
+    assert (
+        len(whole.splitlines()) - len(brief.splitlines()) == rows + 1
+    )  # two lines of head and a blank one for the hint and its own
 
 
 def test_what_is_slower_than_the_minimum_is_left_out(said):

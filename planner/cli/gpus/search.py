@@ -4,7 +4,7 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -95,6 +95,11 @@ def list_columns(
     ]
 
 
+def _fitted_table(columns: Sequence[Column[Row]], rows: Sequence[Row], requested: Collection[str] = ()) -> str:
+    """Return a table that leaves out what a narrow terminal has no room for and was not requested."""
+    return column_table(columns, rows, dispensable=[key for key in ("year", "power") if key not in requested])
+
+
 _DEFAULT_COLUMNS: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
 _DEFAULT_COLUMNS_WITH_PLAN: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power", "buy")
 _PRICE_COLUMN: Final = replace(
@@ -171,8 +176,9 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     elif rows:
         plain_keys = tuple("buy" if priced and key == "price" else key for key in _DEFAULT_COLUMNS)
         default_keys = _DEFAULT_COLUMNS_WITH_PLAN if plan_verdicts else plain_keys
-        shown = list_columns(_LIST_COLUMNS, default_keys, (GPU_COLUMN_OF[word] for word in used_fields(query)))
-        print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {total:,} accelerators")
+        used = {GPU_COLUMN_OF[word] for word in used_fields(query)}
+        shown = list_columns(_LIST_COLUMNS, default_keys, used)
+        print(f"{_fitted_table(shown, rows, used)}\n\n{len(rows):,} of {total:,} accelerators")
         if plan_verdicts is not None and any(row.verdict == "does-not-fit" for row in rows):
             print(_HOLDING_HINT)
         if _PRICE_COLUMN in shown:
@@ -214,10 +220,10 @@ def family_text(name: str, family: Iterable[Gpu | System], catalog: Catalog) -> 
     tables = [f"{name} is the name of {len(members)} records; `gpu-planner gpus --show ID` shows one:"]
     if cards:
         id_column: Column[GpuRow] = text_column("id", "Id", lambda row: row.id)
-        tables.append(column_table([id_column, *list_columns(GPU_COLUMNS, _DEFAULT_COLUMNS, ())], cards, ("name",)))
+        tables.append(_fitted_table([id_column, *list_columns(GPU_COLUMNS, _DEFAULT_COLUMNS, ())], cards))
     if systems:
         shown = [_ID_COLUMN, *list_columns(SYSTEM_COLUMNS, _DEFAULT_SYSTEM_COLUMNS, ())]
-        tables.append(column_table(shown, systems, ("name", "accelerators")))
+        tables.append(_fitted_table(shown, systems))
     return "\n\n".join(tables)
 
 
@@ -324,12 +330,10 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
         print(to_csv(SYSTEM_FIELDS, [system_fields(row) for row in rows]), end="")
     elif rows:
         default_keys = _DEFAULT_SYSTEM_COLUMNS if fits is None else _DEFAULT_SYSTEM_COLUMNS_WITH_PLAN
-        shown = list_columns(SYSTEM_COLUMNS, default_keys, (SYSTEM_COLUMN_OF[word] for word in used))
-        flexible = [column.key for column in shown if column.align == "left"]
+        requested = {SYSTEM_COLUMN_OF[word] for word in used}
+        shown = [_ID_COLUMN, *list_columns(SYSTEM_COLUMNS, default_keys, requested)]
         note = "" if fits is None else f"\n{_SHARING_NOTE}"
-        print(
-            f"{column_table([_ID_COLUMN, *shown], rows, flexible)}\n\n{len(rows):,} of {len(all_rows):,} systems{note}"
-        )
+        print(f"{_fitted_table(shown, rows, requested)}\n\n{len(rows):,} of {len(all_rows):,} systems{note}")
     else:
         print(f"None of {len(all_rows):,} systems matches.")
     return 0

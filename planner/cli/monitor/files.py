@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from planner.cli.monitor.terminal import fitting_table, wrap_line
+from planner.cli.monitor.terminal import wrap_line
 from planner.cli.parser import Parser, number_type
+from planner.cli.table import column_table
 from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, RecordingError
 from planner.monitor.readings.inventory import Inventory
@@ -178,7 +179,7 @@ def _print_summary(recording: MonitorRecording, tariff: float | None, *, as_json
     print("\n".join(map(wrap_line, (recording_line(recording), *summary_lines(recording, summary)))))
     if summary.cards:
         columns = [column for column in SUMMARY_COLUMNS if column.key != "cost" or tariff is not None]
-        print(f"\n{fitting_table(columns, summary.cards, 'slowed', _DISPENSABLE)}")
+        print(f"\n{column_table(columns, summary.cards, dispensable=_DISPENSABLE, cut='slowed')}")
 
 
 def _summary_json_object(recording: MonitorRecording, summary: RecordingSummary) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from datetime import datetime
 from time import time
 from typing import Final
 
-from planner.cli.monitor.terminal import Line, fitting_table, lines_of, wrap_line
+from planner.cli.monitor.terminal import Line, lines_of, wrap_line
+from planner.cli.table import column_table
 from planner.monitor.diagnosis.verdict import Verdict
 from planner.monitor.energy import energy_used
 from planner.monitor.history import History
@@ -68,7 +69,7 @@ def page_lines(
     if details is not None:
         blocks += [_detail_lines(row, details(row)) for row in card_rows(latest)]
     if processes := process_rows(latest):
-        table = fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES)
+        table = column_table(PROCESS_COLUMNS, processes, dispensable=_DISPENSABLE_OF_PROCESSES, cut="command")
         blocks.append(_table_lines(table, [""] * len(processes)))
     blocks.append([line for xid in latest.xids[-_MOST_XID_LINES:] for line in _xid_lines(xid, latest)])
     blocks.append([line for fault in latest.inventory.faults for line in _fault_lines(fault, latest)])
@@ -99,7 +100,9 @@ def _card_lines(history: History) -> list[Line]:
     if not rows:
         return []
     columns = BARRED_CARD_COLUMNS if sys.stdout.isatty() else CARD_COLUMNS
-    lines = _table_lines(fitting_table(columns, rows, "name", _DISPENSABLE_OF_CARDS), list(map(card_tone, rows)))
+    lines = _table_lines(
+        column_table(columns, rows, dispensable=_DISPENSABLE_OF_CARDS, cut="name"), list(map(card_tone, rows))
+    )
     if len(rows) > 1:
         start, end = history.start or 0.0, history.end or 0.0
         energy = energy_used(history, history.inventory.devices, start, end)

@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self, TextIO
 
 from planner.cli.monitor.keyboard import Key
-from planner.cli.table import column_table, terminal_width
-from planner.present.columns import Column, Row
+from planner.cli.table import terminal_width
 from planner.present.monitor.diagnosis import Tone
 
 _UP: Final = "\x1b[{}F"
@@ -110,22 +109,6 @@ class Screen:
         if line.tone:
             return f"{_TONES[line.tone]}{line.text}{_PLAIN}"
         return _BAR.sub(lambda bar: f"{_ACCENT}{bar.group()}{_PLAIN}", line.text)
-
-
-def fitting_table(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: str, dispensable: Sequence[str]
-) -> str:
-    """Return a table that fits the terminal's width: `flexible` is the column to shrink, `dispensable` those to omit.
-
-    Cells in the column `flexible` are cut first; then the columns `dispensable` are left out, one after another.
-    """
-    width = terminal_width()
-    for count in range(len(dispensable) + 1):
-        left = [column for column in columns if column.key not in dispensable[:count]]
-        text = column_table(left, rows, (flexible,), wraps=False)
-        if width is None or max(map(len, text.splitlines())) <= width:
-            break
-    return text
 
 
 def wrap_line(line: str) -> str:

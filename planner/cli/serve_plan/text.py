@@ -54,7 +54,7 @@ def simulation_text(
     blocks.append(wrap(f"{cards} with {program_title(plan)}, for {traffic_sentence(traffic)}.", prose_width(width)))
     blocks += _simulation_blocks(found, targets, width)
     if points:
-        blocks.append(column_table(rate_columns(), points, (), 8))
+        blocks.append(column_table(rate_columns(), points))
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -70,7 +70,7 @@ def measured_text(found: MeasuredComparison, plan: Plan, catalog: Catalog) -> st
         wrap(f"Simulated on {cards} with {SOFTWARE[found.program].title}. {comparison_verdict(found)}", width)
     )
     if found.figures:
-        blocks.append(column_table(measured_columns(), found.figures, (), 8))
+        blocks.append(column_table(measured_columns(), found.figures))
     return "\n\n".join(blocks)
 
 
@@ -82,7 +82,7 @@ def _simulation_blocks(found: ServingSimulation, targets: Targets, width: int | 
     if rows:
         heads = [TableColumn("Target", flexible=True), TableColumn("Simulated"), TableColumn("")]
         blocks.append(table(heads, [(row.title, row.figure, row.word) for row in rows], width))
-    blocks.append(column_table(percentile_columns(), found.latencies, (), 8))
+    blocks.append(column_table(percentile_columns(), found.latencies))
     blocks.append(wrap(load_sentence(found), prose_width(width)))
     blocks += [wrap(note, prose_width(width)) for note in found.notes]
     blocks.append(wrap(sample_sentence(found), prose_width(width)))
@@ -104,7 +104,7 @@ def search_text(answer: ServingAnswer, catalog: Catalog, traffic: Traffic, targe
     listed = rows[:limit]
     if len(rows) > 1 and listed:
         columns = [column for column in SERVING_COLUMNS if column.shown]
-        blocks.append(column_table(columns, listed, ("cards", "arrangement", "how"), 12))
+        blocks.append(column_table(columns, listed))
     if len(listed) < len(rows):
         blocks.append(f"{len(listed):,} of {len(rows):,} options listed; --all lists them all, best first")
     blocks.append(wrap(left_out_sentence(answer), prose_width(width)))

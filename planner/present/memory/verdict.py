@@ -276,4 +276,4 @@ def _margin_phrase(memory: MemoryResult) -> str:
         return margin_text(free)
     reserved = reserved_bytes(memory)
     share = fmt.percent(reserved / memory.capacity_bytes) if memory.capacity_bytes else ""
-    return f"the engine reserves {fmt.size(reserved)} ({share})"
+    return f"the engine reserves {fmt.size(reserved)} ({share}) unless limited"

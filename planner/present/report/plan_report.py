@@ -11,6 +11,7 @@ from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.errors import PlannerError, SpecError
 from planner.hardware.system import System
 from planner.launch.launch import launch_settings
+from planner.launch.settings import LaunchSettings
 from planner.launch.software import LAUNCHERS
 from planner.performance.result import TimeResult
 from planner.plan.advice.advise import Advice, advise
@@ -61,14 +62,14 @@ from planner.present.report.memory_blocks import memory_blocks
 from planner.workload.fields import fields_of
 from planner.workload.presentation import FieldContext
 from planner.workload.rules import field_reader
-from planner.workload.software.registry import DEFAULT
+from planner.workload.software.registry import DEFAULT, serving_support
 
 _VERDICT_TONES: Final[dict[str | None, Tone]] = {"fits": "ok", "tight": "warn", "does-not-fit": "bad"}
 _ADVICE: Final = 6
 _OFFERS: Final = 8
 _FIRST_ROWS: Final = 2
 _OPTIONS: Final = 8
-_OPTION_KEYS: Final = ("cards", "how", "usd", "hours", "pace", "free", "awards")
+_OPTION_KEYS: Final = ("cards", "how", "usd", "hours", "pace", "free", "date", "awards")
 _OFFER_KEYS: Final = ("provider", "instance", "region", "usd", "gpu_hour", "age", "remarks")
 _STATED: Final = "stated"
 _DEFAULT: Final = "default"
@@ -448,12 +449,23 @@ def _launch_section(parts: PlanReportParts) -> ReportSection:
             missing = tuple((setting_title(one.field), one.value, one.reason) for one in settings.not_expressed)
             return section(
                 title,
-                Prose(f"With {settings.title} ({settings.version}):"),
+                Prose(f"With {settings.title} ({settings.version}):{_memory_share_sentence(settings, evaluation)}"),
                 *(CodeListing(file.text, file.name) for file in settings.files),
                 ReportTable(tuple(map(ReportColumn, ("Not in these files", "Value", "Why"))), missing),
                 Prose("The command gpu-planner launch writes them for other programs, and for clusters and clouds."),
             )
     return section(title)
+
+
+def _memory_share_sentence(settings: LaunchSettings, evaluation: Evaluation) -> str:
+    """Return what share of the memory the files let an engine reserve, if it is not the one that is estimated."""
+    pool, field = evaluation.memory.cache_pool, f"engine.{serving_support(evaluation.workload.profile).memory_fraction}"
+    return "".join(
+        f" {one.key} {one.value} sets its share of the memory to what this plan needs, instead of the "
+        f"{pool.utilization:g} that it reserves by itself and that is estimated above."
+        for one in settings.settings
+        if pool is not None and field in one.fields and one.value != pool.utilization
+    )
 
 
 def _sources_section(parts: PlanReportParts) -> ReportSection:

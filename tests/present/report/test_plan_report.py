@@ -102,6 +102,26 @@ def test_the_files_that_run_the_plan_are_in_it(service):
     assert "Card" in _cells(launch)
 
 
+def test_the_report_says_where_the_files_reserve_another_share_of_memory_than_is_estimated(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(profile="vllm"), gpu="rtx-4090")
+    limited = plan.evolve(workload=Inference(profile="vllm", engine={"memory_utilization": 0.9}))
+    said, silent = (
+        _texts(_section(report_on_plan(each, catalog, TODAY), "Launch settings"))[0] for each in (plan, limited)
+    )
+    assert "--gpu-memory-utilization 0.7 sets its share of the memory to what this plan needs" in said
+    assert "instead of the 0.92 that it reserves by itself" in said
+    assert "its share" not in silent
+
+
+def test_options_have_the_dates_of_their_prices(service):
+    table = next(
+        one for one in _section(service, "Other hardware for the same job").blocks if isinstance(one, ReportTable)
+    )
+    at = [column.title for column in table.columns].index("Price date")
+    assert all(row[at] == "no date" or date.fromisoformat(row[at]) <= TODAY for row in table.rows)
+    assert any(row[at] != "no date" for row in table.rows)
+
+
 def test_a_plan_that_no_program_is_written_for_has_no_files(catalog):
     report = report_on_plan(SERVICE.evolve(workload=Inference(), gpu=None), catalog, TODAY)
     assert "Launch settings" not in [part.title for part in report.sections]
