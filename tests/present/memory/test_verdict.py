@@ -60,7 +60,8 @@ CASES = [
     (
         on_card(24 * GIB, "fits", cache_pool=POOL),
         1,
-        "Fits on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 24.0 usable; the engine reserves 21.6 GiB (90 %) unless limited.",
+        "Fits on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 24.0 usable; "
+        "the engine reserves 21.6 GiB (90 %) unless limited.",
         "Fits, reserves 21.6 GiB",
     ),
     (
