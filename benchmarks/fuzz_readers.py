@@ -75,8 +75,8 @@ from planner.plan.files import load_plan
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.files import load_corrections, open_log
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recipes.files import is_recipe_file, load_recipe
-from planner.present.fleet.fleet_rows import fleet_rows, worst_first
+from planner.plan.recipes import is_recipe_file, load_recipe
+from planner.present.fleet import fleet_rows, worst_first
 from planner.records import read_records
 from planner.serving.traffic_files import load_traffic
 from planner.serving_runs.read import read_serving_runs

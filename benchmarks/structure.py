@@ -51,7 +51,7 @@ PROGRAMS: Final = frozenset(
 
 FORMATS: Final = (
     "planner/workload/recipes/",
-    "planner/plan/recipes/",
+    "planner/plan/recipes.py",
     "planner/memory/logs/",
     "planner/launch/load.py",
 )

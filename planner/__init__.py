@@ -254,19 +254,17 @@ if TYPE_CHECKING:
     from planner.paths import own_hardware_file, prices_dir
     from planner.performance.estimate import estimate_time
     from planner.plan.advice.advise import advise
-    from planner.plan.batched_service import find_batched_service
     from planner.plan.catalog import load_catalog
     from planner.plan.comparison import versus
+    from planner.plan.cost_alternatives import find_batched_service, find_faster_rental
     from planner.plan.evaluate import evaluate, find_fits
-    from planner.plan.faster_rental import find_faster_rental
     from planner.plan.files import load_plan, save_plan
     from planner.plan.logs.comparison import compare_plan
     from planner.plan.money import evaluate_cost
     from planner.plan.placement import try_on
     from planner.plan.plan import ModelChoice, Plan
     from planner.plan.prices import price_words, prices_by_card, prices_of
-    from planner.plan.recipes.files import load_recipe
-    from planner.plan.recipes.preset import load_presets, plan_of_preset, with_preset
+    from planner.plan.recipes import load_presets, load_recipe, plan_of_preset, with_preset
     from planner.plan.recommend.option import Wish
     from planner.plan.recommend.recommend import recommend
     from planner.plan.serving.answer import ServingWish
@@ -429,8 +427,8 @@ _HOMES = {
     "evaluate_cost": "planner.plan.money",
     "facts_of": "planner.trace.analysis.memory",
     "fewest_cards": "planner.plan.solve",
-    "find_batched_service": "planner.plan.batched_service",
-    "find_faster_rental": "planner.plan.faster_rental",
+    "find_batched_service": "planner.plan.cost_alternatives",
+    "find_faster_rental": "planner.plan.cost_alternatives",
     "find_fits": "planner.plan.evaluate",
     "largest_that_fits": "planner.plan.solve",
     "launch_settings": "planner.launch.launch",
@@ -438,15 +436,15 @@ _HOMES = {
     "load_launch_file": "planner.launch.load",
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
-    "load_presets": "planner.plan.recipes.preset",
-    "load_recipe": "planner.plan.recipes.files",
+    "load_presets": "planner.plan.recipes",
+    "load_recipe": "planner.plan.recipes",
     "load_recording": "planner.trace.files",
     "load_traffic": "planner.serving.traffic_files",
     "load_traffic_presets": "planner.serving.traffic",
     "own_hardware_file": "planner.paths",
     "parse_latency_target": "planner.serving.targets",
     "plan_checks": "planner.launch.verify",
-    "plan_of_preset": "planner.plan.recipes.preset",
+    "plan_of_preset": "planner.plan.recipes",
     "plan_serving": "planner.plan.serving.find_service",
     "power_and_cooling": "planner.hardware.power",
     "price_words": "planner.plan.prices",
@@ -472,7 +470,7 @@ _HOMES = {
     "try_on": "planner.plan.placement",
     "versus": "planner.plan.comparison",
     "warnings_about": "planner.plan.warnings",
-    "with_preset": "planner.plan.recipes.preset",
+    "with_preset": "planner.plan.recipes",
     "write_report": "planner.present.report.write",
 }
 

@@ -18,9 +18,8 @@ from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import is_plan_file, load_plan, named_plan
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction
-from planner.plan.logs.log_amounts import LogComparison
+from planner.plan.logs.log_amounts import LogComparison, suggest_correction
 from planner.plan.plan import Plan
 from planner.present.memory.comparison import versus_view
 from planner.present.memory.log_comparison import LogView, log_view

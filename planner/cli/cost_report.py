@@ -11,10 +11,9 @@ from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.decision import Hybrid
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.result import CostResult, Decision, Footprint
-from planner.plan.batched_service import BatchedService, find_batched_service
 from planner.plan.catalog import Catalog
+from planner.plan.cost_alternatives import BatchedService, FasterRental, find_batched_service, find_faster_rental
 from planner.plan.evaluate import Evaluation
-from planner.plan.faster_rental import FasterRental, find_faster_rental
 from planner.plan.money import plan_throughput
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows, short_source, swing_rows

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planner.plan.beside import Neighbour
     from planner.plan.comparison import PlanComparison
     from planner.plan.logs.log_amounts import LogComparison
-    from planner.plan.recipes.preset import Preset
+    from planner.plan.recipes import Preset
 
 _SHARING_OPTIONS: Final = {
     "training": "Set --zero, --tp or --dp to change it.",
@@ -211,7 +211,7 @@ def _evaluation_text(
         view = view._replace(sharing=f"{view.sharing} {_SHARING_OPTIONS[evaluation.workload.task]}")
     extra_blocks: list[str] = []
     if parts.neighbours:
-        from planner.present.plan.beside import beside_sentences  # few cards have several models
+        from planner.present.plan.phrase import beside_sentences  # few cards have several models
 
         extra_blocks.append("\n".join(wrap(text, prose_width(width)) for text in beside_sentences(parts.neighbours)))
     if parts.recipe is not None:

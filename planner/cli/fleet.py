@@ -21,7 +21,7 @@ from planner.fleet.money import FleetPrices
 from planner.monitor.diagnosis.verdict import verdict_object
 from planner.monitor.readings.reading import Reading
 from planner.numbers import AMOUNT
-from planner.present.fleet.fleet_rows import (
+from planner.present.fleet import (
     FLEET_COLUMNS,
     FleetRow,
     energy_line,

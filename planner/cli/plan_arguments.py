@@ -22,7 +22,7 @@ from planner.workload.workload import Inference, Workload
 
 if TYPE_CHECKING:
     from planner.plan.beside import SharedCards
-    from planner.plan.recipes.preset import Preset
+    from planner.plan.recipes import Preset
     from planner.workload.recipes.recipe import Recipe
 
 
@@ -51,7 +51,7 @@ def load_recipe_file(arguments: argparse.Namespace) -> RecipeFile | None:
     if path is None:
         return None
     from planner.launch.load import load_launch_file
-    from planner.plan.recipes.files import load_recipe
+    from planner.plan.recipes import load_recipe
 
     return RecipeFile(load_recipe(path) if path.is_dir() else load_launch_file(path), path)
 
@@ -62,7 +62,7 @@ def plan_with_recipe(given: RecipeFile, word: str | None, catalog: Catalog) -> P
     Raises:
         PlannerError: If there is no such model, or the file names no model.
     """
-    from planner.plan.recipes.files import plan_of_recipe, with_recipe
+    from planner.plan.recipes import plan_of_recipe, with_recipe
 
     if word is None or Path(word) == given.path:
         return plan_of_recipe(given.recipe, given.path, catalog.models)

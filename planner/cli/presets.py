@@ -11,7 +11,7 @@ from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.files import named_plan
 from planner.plan.plan import Plan
-from planner.plan.recipes.preset import Preset, find_preset, load_presets, plan_of_preset, with_preset
+from planner.plan.recipes import Preset, find_preset, load_presets, plan_of_preset, with_preset
 from planner.present.plan.starting_points import preset_detail, preset_notes, recipe_details, recipe_summary
 from planner.workload.recipes.recipe import Recipe
 

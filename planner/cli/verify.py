@@ -17,7 +17,7 @@ from planner.memory.logs.read import read_log
 from planner.plan.catalog import Catalog
 from planner.plan.logs.comparison import compare_plan, with_measurements
 from planner.plan.plan import Plan
-from planner.present.memory.measuring_commands import check_views
+from planner.present.memory.log_comparison import check_views
 
 _DESCRIPTION: Final = """\
 Print the commands that measure on the real cards what is estimated, with what they should show. With --log: compare

@@ -46,7 +46,7 @@ _DETECT_AFTER_MS: Final = 1500
 LATER_IMPORTS: Final = (
     "planner.gui.memory.tab",
     "pyqtgraph",
-    "planner.plan.editing.goals",
+    "planner.plan.editing",
     "planner.memory.software.pytorch",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",

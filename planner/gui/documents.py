@@ -83,7 +83,7 @@ class Documents(QObject):
             PlannerError: If the plan has no card of one kind, or one of the plans cannot be evaluated.
         """
         from planner.plan.beside import share_cards  # few cards have several models
-        from planner.present.plan.beside import beside_sentences
+        from planner.present.plan.phrase import beside_sentences
 
         shared = share_cards(self._workspace.plan, [other], self._workspace.catalog)
         self._workspace.apply(f"beside {other.model.id}", workload=shared.plan.workload)
@@ -272,7 +272,7 @@ class Documents(QObject):
 
     def _apply_recipe(self, recipe: "Recipe", path: Path) -> None:
         """Apply a training file to the plan in one undo step, with its model if known, and report what was read."""
-        from planner.plan.recipes.files import plan_of_recipe, with_recipe
+        from planner.plan.recipes import plan_of_recipe, with_recipe
         from planner.present.plan.starting_points import recipe_summary
 
         workspace = self._workspace
@@ -454,7 +454,7 @@ def _read_content(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
         return load_plan(path)
     # Few starts need a YAML reader.
     from planner.launch.load import is_launch_file, load_launch_file
-    from planner.plan.recipes.files import load_recipe
+    from planner.plan.recipes import load_recipe
 
     if is_launch_file(path):
         return load_recipe(path) if path.is_dir() else load_launch_file(path)

@@ -16,7 +16,7 @@ from planner.gui.memory.inputs import field_context_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.popover import Choice, SearchPopover
 from planner.gui.workspace import Workspace
-from planner.plan.editing.draft import WORKLOAD
+from planner.plan.editing import WORKLOAD
 from planner.plan.plan import ModelChoice
 from planner.present.plan.settings import offered_choices, title_in_sentence
 from planner.workload.fields import fields_of

@@ -25,7 +25,7 @@ from PySide6.QtGui import (
 from PySide6.QtSvg import QSvgRenderer
 
 if TYPE_CHECKING:  # the process that writes a PDF needs nothing of the planner
-    from planner.present.report.printed import PrintedFigure, PrintedReport
+    from planner.present.report.html import PrintedFigure, PrintedReport
 
 _DPI: Final = 288
 _SCREEN_DPI: Final = 96

@@ -14,7 +14,7 @@ from planner.errors import PlannerError, SpecError
 from planner.gui.navigator import Navigator
 from planner.gui.settings import SettingsStore
 from planner.plan.catalog import Catalog
-from planner.plan.editing.draft import WORKLOAD
+from planner.plan.editing import WORKLOAD
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
@@ -233,7 +233,7 @@ class Workspace(QObject):
             PlannerError: If the changed plan cannot be evaluated; the plan stays as it was.
         """
         # The start of the window does not wait for modules that only a change needs.
-        from planner.plan.editing.conflicts import resolve_conflicts
+        from planner.plan.editing import resolve_conflicts
         from planner.present.plan.settings import adjustments_sentence
 
         fields = dict(answer)
@@ -251,7 +251,7 @@ class Workspace(QObject):
         Raises:
             PlannerError: If the plan cannot be evaluated; the plan stays as it was.
         """
-        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields, goal_terms  # as in `answer`
+        from planner.plan.editing import TASK_OF_GOAL, goal_fields, goal_terms  # as in `answer`
 
         task = TASK_OF_GOAL[goal]
         plan = self.plan.evolve(workload=self.workload_of(task))
@@ -266,8 +266,12 @@ class Workspace(QObject):
         Raises:
             PlannerError: If the plan cannot be evaluated; the plan stays as it was.
         """
-        from planner.plan.editing.conflicts import resolve_conflicts  # as in `answer`
-        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields, goal_terms
+        from planner.plan.editing import (
+            TASK_OF_GOAL,
+            goal_fields,
+            goal_terms,
+            resolve_conflicts,  # as in `answer`
+        )
 
         workload = Training() if TASK_OF_GOAL[goal] == "training" else Inference()
         terms = goal_terms(CostTerms(), goal)

@@ -13,7 +13,7 @@ from planner.hardware.mig import MIG_INFIX
 from planner.launch.places import PLACES
 from planner.launch.settings import Launcher, LaunchPlace, PlacedJob
 from planner.launch.software import LAUNCHERS
-from planner.plan.recipes.files import YAML_ENDINGS, is_recipe_file, linked_config, load_recipe, parsed_file
+from planner.plan.recipes import YAML_ENDINGS, is_recipe_file, linked_config, load_recipe, parsed_file
 from planner.storage import UnreadableFileError, decode_text, read_regular
 from planner.units import MIB
 from planner.workload.recipes.config_reader import ConfigReader

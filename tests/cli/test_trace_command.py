@@ -16,7 +16,7 @@ from planner.cli.main import main
 from planner.cli.progress import ProgressLine
 from planner.cli.trace.command import trace_report
 from planner.present.format import THIN
-from planner.present.trace.view import trace_view
+from planner.present.trace import trace_view
 from planner.trace.analysis.trace_result import conclude
 from planner.trace.files import load_recording, save_recording
 from planner.trace.recording import TraceDifference

@@ -18,7 +18,7 @@ from planner.present.report.document import (
     ReportSection,
     ReportTable,
 )
-from planner.present.report.printed import printed_report
+from planner.present.report.html import printed_report
 
 _PATIENCE_MS = 60_000
 

@@ -10,7 +10,7 @@ from planner.errors import SpecError
 from planner.launch.launch import launch_settings
 from planner.launch.load import load_launch_file
 from planner.plan.evaluate import evaluate
-from planner.plan.recipes.files import with_recipe
+from planner.plan.recipes import with_recipe
 from planner.workload.fields import fields_of
 from planner.workload.rules import field_reader, nest_fields
 

@@ -4,7 +4,7 @@ from planner.memory.corrections import with_correction
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrections import suggest_correction
+from planner.plan.logs.log_amounts import suggest_correction
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Training
 

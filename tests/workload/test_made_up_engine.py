@@ -18,7 +18,7 @@ from planner.models.architecture import Architecture
 from planner.performance.software.engine import Engine
 from planner.plan.advice.advise import advise
 from planner.plan.catalog import Catalog
-from planner.plan.editing.conflicts import resolve_conflicts
+from planner.plan.editing import resolve_conflicts
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence

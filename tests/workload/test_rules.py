@@ -4,8 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from planner.errors import SpecError
-from planner.plan.editing.conflicts import resolve_conflicts
-from planner.plan.editing.draft import WorkloadDraft
+from planner.plan.editing import WorkloadDraft, resolve_conflicts
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import offered_choices

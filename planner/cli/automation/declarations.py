@@ -15,7 +15,7 @@ from planner.cost.terms import CostTerms
 from planner.hardware.query_fields import GPU_QUERY_SCHEMA
 from planner.launch.places import PLACES
 from planner.launch.software import LAUNCHERS
-from planner.plan.recipes.preset import load_presets
+from planner.plan.recipes import load_presets
 from planner.present.cost.offers import OFFER_COLUMNS
 from planner.workload.choices import Task
 from planner.workload.fields import all_fields

@@ -33,15 +33,14 @@ from planner.monitor.recording.records import RecordedMark
 from planner.monitor.recording.summary import Statistic
 from planner.performance.result import TimeResult
 from planner.plan.advice.advise import Advice
-from planner.plan.batched_service import BatchedService
 from planner.plan.beside import Neighbour
 from planner.plan.comparison import PlanComparison
+from planner.plan.cost_alternatives import BatchedService, FasterRental
 from planner.plan.evaluate import Evaluation
-from planner.plan.faster_rental import FasterRental
-from planner.plan.job_costs import CardJob
 from planner.plan.logs.log_amounts import LogComparison
+from planner.plan.money import CardJob
 from planner.plan.plan import Plan
-from planner.plan.recipes.preset import Preset
+from planner.plan.recipes import Preset
 from planner.plan.recommend.option import Recommendation
 from planner.plan.serving.answer import ServingAnswer
 from planner.plan.serving.measured import MeasuredComparison

@@ -43,7 +43,7 @@ from planner.present.catalog.system_row import SystemRow, system_rows, system_ro
 from planner.present.columns import Column, Row, text_column, to_csv
 
 if TYPE_CHECKING:
-    from planner.plan.job_costs import CardJob
+    from planner.plan.money import CardJob
     from planner.plan.placement import SystemFit
 
 
@@ -242,7 +242,7 @@ def plan_of_fits(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
 
 def _plan_verdicts(arguments: argparse.Namespace, catalog: Catalog, today: date) -> _PlanVerdicts:
     from planner.plan.evaluate import fits_by_gpu
-    from planner.plan.job_costs import job_by_gpu
+    from planner.plan.money import job_by_gpu
 
     plan = plan_of_fits(arguments, catalog)
     with ProgressLine(sys.stderr) as line:
@@ -258,7 +258,7 @@ def _card_rows(
     by_kind, buying = (None, None) if prices is None else prices
     if plan_verdicts is None:
         return gpu_rows(catalog.hardware, prices=by_kind, software=catalog.software, buying=buying)
-    from planner.present.catalog.job_summary import job_summaries
+    from planner.present.catalog.gpu_row import job_summaries
 
     jobs = job_summaries(plan_verdicts.jobs)
     return gpu_rows(catalog.hardware, plan_verdicts.fits, jobs, by_kind, catalog.software, buying)

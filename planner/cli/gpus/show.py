@@ -33,13 +33,14 @@ from planner.present.catalog.comparison import (
     card_entry,
     compared_notes,
     comparison_rows,
+    infeasible_reason,
+    is_feasible,
     side_by_side,
     system_entry,
 )
 from planner.present.catalog.detected_cards import fact_lines
 from planner.present.catalog.gpu_details import fact_groups, gpu_details, slice_group
 from planner.present.catalog.gpu_row import GpuRow, gpu_row_without_plan
-from planner.present.catalog.placement import infeasible_reason, is_feasible
 from planner.present.catalog.records import card_facts, comparison_totals, system_facts
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import SystemRow, system_rows_without_plan

@@ -21,9 +21,8 @@ from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.serving.answer import ServingAnswer
 from planner.plan.serving.find_service import DEFAULT_SEARCH_REQUESTS, plan_serving
-from planner.plan.serving.job_traffic import served_plan
 from planner.plan.serving.measured import MeasuredComparison, compare_with_run, traffic_of_run
-from planner.plan.serving.service_simulation import serving_curve, simulate_serving
+from planner.plan.serving.service_simulation import served_plan, serving_curve, simulate_serving
 from planner.serving.deployment import ServingSetup
 from planner.serving.result import RatePoint, ServingCurve, ServingSimulation
 from planner.serving.simulate import DEFAULT_REQUESTS

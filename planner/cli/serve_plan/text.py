@@ -9,7 +9,6 @@ from planner.plan.plan import Plan
 from planner.plan.serving.answer import ServingAnswer
 from planner.plan.serving.measured import MeasuredComparison
 from planner.present import format as fmt
-from planner.present.serving.measured import comparison_heading, comparison_verdict, measured_columns
 from planner.present.serving.options import (
     SERVING_COLUMNS,
     ServingRow,
@@ -22,7 +21,10 @@ from planner.present.serving.options import (
     serving_rows,
 )
 from planner.present.serving.simulation import (
+    comparison_heading,
+    comparison_verdict,
     load_sentence,
+    measured_columns,
     percentile_columns,
     rate_columns,
     sample_sentence,

@@ -31,7 +31,7 @@ from planner.numbers import AMOUNT, BYTES, COUNT
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import smallest_first
 from planner.present import format as fmt
-from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, TraceView, notable_modules, trace_view
+from planner.present.trace import AliveRow, DifferenceRow, ModuleRow, TraceView, notable_modules, trace_view
 from planner.trace.allocator_settings import AllocatorSettings
 from planner.trace.analysis.memory import facts_of, traced_fits_on
 from planner.trace.analysis.trace_result import conclude

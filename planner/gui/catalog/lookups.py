@@ -96,8 +96,8 @@ def _without_card(plan: Plan) -> Plan:
 
 def find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool]) -> Mapping[str, JobSummary] | None:
     """Return the job's time and cost on each card, or None if the computation was cancelled."""
-    from planner.plan.job_costs import job_by_gpu  # loaded by the background thread, since drawing does not need it
-    from planner.present.catalog.job_summary import job_summaries
+    from planner.plan.money import job_by_gpu  # loaded by the background thread, since drawing does not need it
+    from planner.present.catalog.gpu_row import job_summaries
 
     jobs = job_by_gpu(plan, catalog, today, stop)
     return None if jobs is None else job_summaries(jobs)

@@ -25,7 +25,7 @@ from planner.gui.widgets.layout import (
 )
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
-from planner.plan.serving.job_traffic import job_targets, job_with_preset
+from planner.plan.serving.service_simulation import job_targets, job_with_preset
 from planner.present import format as fmt
 from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.cost.summary import billing_phrase

@@ -23,13 +23,11 @@ from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
-from planner.plan.serving.job_traffic import in_groups, job_targets, job_traffic
-from planner.plan.serving.service_simulation import serving_curve, simulate_serving
+from planner.plan.serving.service_simulation import in_groups, job_targets, job_traffic, serving_curve, simulate_serving
 from planner.present import format as fmt
 from planner.present.cost.rent_or_buy import FigureCell, FigureRow
-from planner.present.serving.card import ServingView, serving_view
 from planner.present.serving.options import program_title
-from planner.present.serving.simulation import Outcome
+from planner.present.serving.simulation import Outcome, ServingView, serving_view
 from planner.present.serving.traffic import trace_sentence, traffic_sentence
 from planner.serving.result import RatePoint, ServingSimulation
 from planner.serving.simulate import DEFAULT_REQUESTS

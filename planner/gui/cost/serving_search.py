@@ -23,7 +23,7 @@ from planner.gui.workspace import Workspace
 from planner.numbers import MONEY
 from planner.plan.serving.answer import ServingAnswer, ServingOption, ServingWish
 from planner.plan.serving.find_service import plan_serving
-from planner.plan.serving.job_traffic import job_targets, job_traffic
+from planner.plan.serving.service_simulation import job_targets, job_traffic
 from planner.present.serving.options import (
     OBJECTIVES,
     SERVING_COLUMNS,

@@ -41,8 +41,7 @@ from planner.present.plan.phrase import plan_phrase
 from planner.workload.software.registry import SOFTWARE
 
 if TYPE_CHECKING:
-    from planner.plan.batched_service import BatchedService
-    from planner.plan.faster_rental import FasterRental
+    from planner.plan.cost_alternatives import BatchedService, FasterRental
 
 REST_MS: Final = 150
 _CONTROLS_WIDTH: Final = 392
@@ -271,7 +270,7 @@ class CostTab(QuestionTab):
 
     def _look_for_faster_rental(self, estimate: CostEstimate) -> None:
         """Look in the background for a card to rent that is faster than the owned ones."""
-        from planner.plan.faster_rental import find_faster_rental  # compares every card, only for owned ones
+        from planner.plan.cost_alternatives import find_faster_rental  # compares every card, only for owned ones
 
         stop = Event()
         evaluation, catalog, today = self.workspace.evaluation, self.workspace.catalog, self._today()
@@ -280,7 +279,7 @@ class CostTab(QuestionTab):
 
     def _look_for_batched_service(self, estimate: CostEstimate) -> None:
         """Look in the background for a program that serves the requests with fewer cards."""
-        from planner.plan.batched_service import find_batched_service  # for services only
+        from planner.plan.cost_alternatives import find_batched_service  # for services only
 
         evaluation, catalog, today = self.workspace.evaluation, self.workspace.catalog, self._today()
         work = partial(find_batched_service, evaluation, estimate, catalog, today)
@@ -296,7 +295,7 @@ class CostTab(QuestionTab):
     @Slot()
     def _use_batched_service(self) -> None:
         """Serve the plan's requests with the program that answers many at once."""
-        from planner.plan.advice.faster_program import CONTINUOUS_BATCHING
+        from planner.plan.advice.inference_changes import CONTINUOUS_BATCHING
         from planner.plan.advice.search import apply_change
 
         workload = apply_change(self.workspace.plan, CONTINUOUS_BATCHING).workload

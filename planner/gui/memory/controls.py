@@ -135,7 +135,7 @@ class CompareButton(QPushButton):
 
     @Slot()
     def _open_recipe_list(self) -> None:
-        from planner.plan.recipes.preset import load_presets
+        from planner.plan.recipes import load_presets
         from planner.present.plan.starting_points import preset_detail
 
         hardware = self._workspace.catalog.hardware
@@ -153,7 +153,7 @@ class CompareButton(QPushButton):
 
     @Slot(object)
     def _pin_recipe(self, key: object) -> None:
-        from planner.plan.recipes.preset import find_preset, load_presets, with_preset
+        from planner.plan.recipes import find_preset, load_presets, with_preset
 
         with self._workspace.reporting():
             self._workspace.pin.put(with_preset(self._workspace.plan, find_preset(load_presets(), str(key))))

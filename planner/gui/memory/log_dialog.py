@@ -35,13 +35,12 @@ from planner.performance.setting import MeasuredSpeed
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import compare_plan, speed_to_keep, without_measurements
-from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction
+from planner.plan.logs.log_amounts import suggest_correction
 from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.columns import Column, text_column
-from planner.present.memory.log_comparison import LogRow, LogView, log_view
-from planner.present.memory.measuring_commands import CheckView, check_views
+from planner.present.memory.log_comparison import CheckView, LogRow, LogView, check_views, log_view
 
 _LOG_FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
 _TASK: Final = "read-log"

@@ -20,7 +20,7 @@ from planner.workload.choices import Goal
 from planner.workload.workload import Training, Workload
 
 if TYPE_CHECKING:
-    from planner.plan.recipes.preset import Preset
+    from planner.plan.recipes import Preset
 
 _LIST_WIDTH = 620
 
@@ -48,7 +48,7 @@ class PresetButton(QPushButton):
     def open(self) -> None:
         """Open the list of recipes below the button."""
         # Imported here and below, on first use, to keep the start of the window fast.
-        from planner.plan.recipes.preset import load_presets
+        from planner.plan.recipes import load_presets
         from planner.present.plan.starting_points import preset_detail
 
         hardware = self._workspace.catalog.hardware
@@ -60,7 +60,7 @@ class PresetButton(QPushButton):
 
     @Slot(object)
     def _apply_preset(self, preset: "Preset") -> None:
-        from planner.plan.recipes.preset import with_preset
+        from planner.plan.recipes import with_preset
         from planner.present.plan.starting_points import preset_notes
 
         workspace = self._workspace

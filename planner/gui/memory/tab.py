@@ -25,7 +25,7 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
-from planner.plan.editing.draft import WORKLOAD
+from planner.plan.editing import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.columns import rows_to_csv
 from planner.present.memory.verdict import host_note

@@ -10,15 +10,13 @@ from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
-from planner.plan.advice.alignment_changes import ALIGNMENT_CHANGES
 from planner.plan.advice.change import COSTS, RISKS, Cost, PlanChange, Risk
 from planner.plan.advice.change_sequences import plan_sequences, sharing_changes
-from planner.plan.advice.faster_program import faster_program
-from planner.plan.advice.inference_changes import INFERENCE_CHANGES
+from planner.plan.advice.inference_changes import INFERENCE_CHANGES, faster_program
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, find_changes
 from planner.plan.advice.software import PROGRAM_CHANGES
-from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
+from planner.plan.advice.training_changes import ALIGNMENT_CHANGES, SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import (
     architecture_of,

@@ -10,13 +10,6 @@ from planner.memory.result import Term, TermName
 from planner.performance.setting import MeasuredSpeed
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.logs.corrections import (
-    can_correct,
-    counter_correction,
-    is_of_program,
-    suggest_correction,
-    term_corrections,
-)
 from planner.plan.logs.figures import compare_figures, condition_notes, measured_speed
 from planner.plan.logs.files import Log
 from planner.plan.logs.log_amounts import (
@@ -26,6 +19,11 @@ from planner.plan.logs.log_amounts import (
     MeasuredAmount,
     RowName,
     amounts_in_log,
+    can_correct,
+    counter_correction,
+    is_of_program,
+    suggest_correction,
+    term_corrections,
 )
 from planner.plan.logs.reasons import explain_row, log_notes
 from planner.plan.measured import predict_card

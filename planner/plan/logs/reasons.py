@@ -5,8 +5,15 @@ from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import LogReading
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.corrections import MAX_FACTOR, MIN_FACTOR
-from planner.plan.logs.log_amounts import LogAmounts, MeasuredAmount, RowName, cuda_graphs_row, planned_tokens
+from planner.plan.logs.log_amounts import (
+    MAX_FACTOR,
+    MIN_FACTOR,
+    LogAmounts,
+    MeasuredAmount,
+    RowName,
+    cuda_graphs_row,
+    planned_tokens,
+)
 from planner.units import GIB, MIB
 from planner.workload.software.registry import DEFAULT, SERVERS, SOFTWARE, serving_support
 from planner.workload.workload import Inference

@@ -21,10 +21,15 @@ from planner.plan.plan import Plan
 from planner.plan.recommend.acquisition import NO_OFFER, CapableCards, Market, own_options, rent_options
 from planner.plan.recommend.option import ExcludedCount, HardwareOption, Wish
 from planner.plan.recommend.variants import PlanVariant
-from planner.plan.serving.answer import SHOWN_OPTIONS, ServingAnswer, ServingOption, ServingWish
-from planner.plan.serving.consequences import OptionQuestion, find_consequences
-from planner.plan.serving.job_traffic import served_plan, with_replicas
-from planner.plan.serving.service_simulation import deploy_evaluated, with_room_for
+from planner.plan.serving.answer import (
+    SHOWN_OPTIONS,
+    OptionQuestion,
+    ServingAnswer,
+    ServingOption,
+    ServingWish,
+    find_consequences,
+)
+from planner.plan.serving.service_simulation import deploy_evaluated, served_plan, with_replicas, with_room_for
 from planner.plan.sharing import SharedFit, sharing_schemes, tensor_domain
 from planner.serving.deployment import Deployment, ServingSetup
 from planner.serving.requests import draw_requests

@@ -7,8 +7,7 @@ from typing import Final, Literal, NamedTuple
 from planner.cost.rent_or_buy.cash_flows import paid_until
 from planner.cost.result import CostResult, Decision, Flip, Machines, RentalMode, SideFigures
 from planner.cost.terms import RentMode, Side
-from planner.plan.batched_service import BatchedService
-from planner.plan.faster_rental import FasterRental
+from planner.plan.cost_alternatives import BatchedService, FasterRental
 from planner.present import format as fmt
 from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.cost.summary import cost_terms, dates_sentence, years_phrase

@@ -1,7 +1,8 @@
-"""Plans, workloads and trace requests as phrases."""
+"""Plans, workloads and trace requests as phrases, and models that share cards as sentences."""
 
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from planner.dtypes import SCHEMES
 from planner.plan.catalog import Catalog
@@ -14,6 +15,9 @@ from planner.workload.choices import Method
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_support
 from planner.workload.workload import Inference, Training, Workload
+
+if TYPE_CHECKING:
+    from planner.plan.beside import Neighbour
 
 
 def request_phrase(request: TraceRequest) -> str:
@@ -194,3 +198,23 @@ def _software_phrase(workload: Inference) -> str:
 def _has_default_cache(workload: Inference) -> bool:
     """Return whether the KV cache has the 16-bit format that the software uses by default."""
     return workload.kv_cache == serving_support(workload.profile).cache_names.get("bf16", "bf16")
+
+
+NOT_ISOLATED = (
+    "Cards that are shared by time slicing isolate neither memory nor time: nothing keeps a program within its part, "
+    "and kernels take turns, so that each model is slower than the speeds here, which are of a card alone. MIG slices "
+    "isolate both."
+)
+
+
+def beside_sentences(neighbours: "Sequence[Neighbour]") -> Iterator[str]:
+    """Yield what each neighbour holds of a card, and what sharing a card does not guarantee."""
+    for each in neighbours:
+        title = SOFTWARE[each.program].title if each.program in SOFTWARE else each.program
+        verdict = ", which does not fit in what is left" if each.verdict == "does-not-fit" else ""
+        yield (
+            f"Beside it on each card: {each.model} in {title}, {fmt.size(each.held_bytes)} "
+            f"({fmt.percent(each.fraction)} of it){verdict}."
+        )
+    yield "Start them one after the other, each once the one before answers: engines measure what is free."
+    yield NOT_ISOLATED

@@ -8,7 +8,7 @@ from planner.present.plan.settings import setting_title
 from planner.workload.recipes.recipe import NEUTRAL, Recipe
 
 if TYPE_CHECKING:  # presets are not loaded by commands without one
-    from planner.plan.recipes.preset import Preset
+    from planner.plan.recipes import Preset
 
 ANY_MODEL = "any model"
 

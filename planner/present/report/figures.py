@@ -1,4 +1,4 @@
-"""Figures of a report: the memory bar, the costs over time, the sensitivity to each input, and readings over time."""
+"""Figures of a report: memory, the costs over time, the sensitivity to each input, and readings over time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from math import floor, log10
@@ -10,8 +10,20 @@ from planner.present import format as fmt
 from planner.present.cost.amounts import SwingRow
 from planner.present.cost.summary import years_phrase
 from planner.present.memory.view import MemoryBarSegment, MemoryView
-from planner.present.report.document import Area, Drawing, DrawingLabel, Polyline, Rectangle, Shape
-from planner.present.trace.view import timeline_series
+from planner.present.report.document import (
+    Area,
+    Block,
+    Bullets,
+    Drawing,
+    DrawingLabel,
+    Polyline,
+    Prose,
+    Rectangle,
+    ReportColumn,
+    ReportTable,
+    Shape,
+)
+from planner.present.trace import timeline_series
 from planner.trace.result import Timeline
 from planner.units import GIB, MIB
 
@@ -254,3 +266,44 @@ def _legend(frame: _Frame, entries: Sequence[tuple[str, str]], columns: int = _L
         y = frame.bottom + 52 + row * _LEGEND_STEP
         yield Rectangle(x, y - _SWATCH + 1, _SWATCH, _SWATCH, color)
         yield DrawingLabel(x + _SWATCH + 6, y, title, is_small=True)
+
+
+def memory_blocks(view: MemoryView) -> Iterator[Block]:
+    """Yield the blocks on a memory result; of a plan that its card cannot run, only the reason and the notes."""
+    if not view.supported:
+        yield Prose(view.answer)
+        yield Bullets(view.notes)
+        return
+    yield from map(Prose, (view.answer, view.sharing, view.reason, view.certainty))
+    yield memory_figure(view)
+    yield _terms_table(view)
+    yield _phases_table(view)
+    yield _devices_table(view)
+
+
+def _terms_table(view: MemoryView) -> ReportTable:
+    columns = (
+        ReportColumn("Part"),
+        ReportColumn(view.unit, "right"),
+        ReportColumn("Share", "right"),
+        ReportColumn("Range", "right"),
+        ReportColumn("Certainty"),
+    )
+    rows = [(row.title, row.amount, row.share_text, row.range_text, row.certainty) for row in view.terms]
+    total = fmt.table_size(view.total_bytes, view.total_bytes)
+    whole = ("Total", total, "", fmt.size_range(view.low_bytes, view.high_bytes), "")
+    return ReportTable(columns, (*rows, whole), last_is_total=True)
+
+
+def _phases_table(view: MemoryView) -> ReportTable:
+    columns = (ReportColumn("Phase"), ReportColumn("Memory", "right"), ReportColumn(""), ReportColumn("Why"))
+    rows = ((row.title, row.text, "peak" if row.is_peak else "", fmt.sentence(row.explanation)) for row in view.phases)
+    return ReportTable(columns, tuple(rows))
+
+
+def _devices_table(view: MemoryView) -> ReportTable:
+    heads = ("Cards", "Layers", "Needs, GiB", "Usable", "Free", "", "")
+    rows = tuple(
+        (row.card, row.layers, row.needs, row.usable, row.free, row.verdict, row.scarcity) for row in view.devices
+    )
+    return ReportTable(tuple(ReportColumn(head, "right" if head in heads[1:5] else "left") for head in heads), rows)

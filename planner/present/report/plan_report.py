@@ -57,8 +57,7 @@ from planner.present.report.document import (
     section,
     table_of,
 )
-from planner.present.report.figures import cost_figure, swing_figure
-from planner.present.report.memory_blocks import memory_blocks
+from planner.present.report.figures import cost_figure, memory_blocks, swing_figure
 from planner.workload.fields import fields_of
 from planner.workload.presentation import FieldContext
 from planner.workload.rules import field_reader

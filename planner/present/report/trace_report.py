@@ -16,9 +16,8 @@ from planner.present.report.document import (
     Tone,
     section,
 )
-from planner.present.report.figures import timeline_figure
-from planner.present.report.memory_blocks import memory_blocks
-from planner.present.trace.view import AliveRow, ModuleRow, notable_modules, trace_view
+from planner.present.report.figures import memory_blocks, timeline_figure
+from planner.present.trace import AliveRow, ModuleRow, notable_modules, trace_view
 from planner.trace.result import TraceResult
 
 _ROWS: Final = 25

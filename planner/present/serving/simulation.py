@@ -1,10 +1,11 @@
-"""A simulated service as an answer in a sentence, its targets, percentiles, and what limits it."""
+"""A simulated service as a sentence with its targets, percentiles and limits, alone or beside a measured run."""
 
 from typing import Final, Literal, NamedTuple
 
+from planner.plan.serving.measured import MeasuredComparison, MeasuredFigure
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column, text_column
-from planner.present.serving.traffic import LATENCY_HEADERS, goodput_text, target_text
+from planner.present.serving.traffic import LATENCY_HEADERS, goodput_text, limit_text, target_text, traffic_sentence
 from planner.serving.result import (
     GoodputResult,
     LatencyTable,
@@ -13,7 +14,8 @@ from planner.serving.result import (
     ServingSimulation,
     TargetResult,
 )
-from planner.serving.targets import Goodput, Latency, LatencyTarget
+from planner.serving.targets import Goodput, Latency, LatencyTarget, Targets
+from planner.workload.software.registry import SOFTWARE
 
 Outcome = Literal["yes", "probably", "probably-not", "no"]
 """Whether a target is met: over the whole range, in the estimate, in a part of the range, or nowhere in it."""
@@ -223,4 +225,147 @@ def _rate_latency_column(name: Latency, percent: float) -> Column[RatePoint]:
         width=18,
         about=f"{percent:g} % of the times are at most this",
         lower_is_better=True,
+    )
+
+
+_SHOWN: tuple[Latency, ...] = ("ttft", "tpot", "e2e")
+
+
+class LatencyRow(NamedTuple):
+    """A time of the requests: its median, the percentile of the targets with its range, and the target."""
+
+    title: str
+    median: str
+    percentile: str
+    target: str
+    outcome: Outcome | None
+
+
+class ServingView(NamedTuple):
+    """Contents of the card: the answer, its rows, and further sentences."""
+
+    sentence: str
+    outcome: Outcome
+    percent: str = ""
+    rows: tuple[LatencyRow, ...] = ()
+    load: str = ""
+    sample: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the contents as lines of text."""
+        rows = (
+            ", ".join(
+                filter(None, (f"{row.title}: median {row.median}", f"{self.percent} {row.percentile}", row.target))
+            )
+            for row in self.rows
+        )
+        return "\n".join(filter(None, (self.sentence, *rows, self.load, self.sample)))
+
+
+def serving_view(simulation: ServingSimulation, targets: Targets, percent: float) -> ServingView:
+    """Return the card of a simulated service; `percent` is the percentile of its targets."""
+    sentence, outcome = simulation_sentence(simulation), simulation_outcome(simulation)
+    if simulation.unsupported is not None:
+        return ServingView(sentence, outcome)
+    rows = [
+        _latency_row(table, simulation, targets, percent)
+        for name in _SHOWN
+        if (table := simulation.latency(name)) is not None
+    ]
+    return ServingView(
+        sentence, outcome, f"p{percent:g}", tuple(rows), load_sentence(simulation), sample_sentence(simulation)
+    )
+
+
+def _latency_row(table: LatencyTable, simulation: ServingSimulation, targets: Targets, percent: float) -> LatencyRow:
+    row = table.percentile(percent)
+    limit = next((limit for limit in targets.limits if limit.latency == table.latency), None)
+    outcome = None if limit is None else latency_outcome(simulation, limit)
+    target = "" if limit is None or outcome is None else f"≤ {limit_text(limit.seconds)}, {OUTCOME_WORDS[outcome]}"
+    return LatencyRow(
+        title=LATENCY_HEADERS[table.latency],
+        median=fmt.duration(table.percentile(50.0).seconds),
+        percentile=latency_with_range(row.seconds, row.low_seconds, row.high_seconds),
+        target=target,
+        outcome=outcome,
+    )
+
+
+def comparison_heading(found: MeasuredComparison) -> str:
+    """Return what was measured: `Measured by a result file of vllm bench serve: 2 requests/s, prompts of …`."""
+    return f"Measured by {found.run.title}: {traffic_sentence(found.traffic)}."
+
+
+def comparison_verdict(found: MeasuredComparison) -> str:
+    """Return how many of the measured latencies lie in the simulated ranges, and what may explain the others."""
+    judged = [figure for figure in found.figures if figure.is_met is not None]
+    if not judged:
+        return "The file states no latency that is simulated."
+    met = sum(figure.is_met is True for figure in judged)
+    text = f"{met} of {len(judged)} measured latencies lie in the simulated range."
+    reasons = "".join(f" {reason}" for reason in _reasons(found)) if met < len(judged) else ""
+    return f"{text}{reasons}"
+
+
+def _reasons(found: MeasuredComparison) -> list[str]:
+    """Return features of the measured run that the simulation lacks."""
+    run, simulation, reasons = found.run, found.simulation, []
+    if run.failed_requests:
+        reasons.append(f"{fmt.plural(run.failed_requests, 'request')} failed and are not in the measured latencies.")
+    lost = 0 if simulation.cache is None else simulation.cache.preemptions
+    if run.preemptions is not None and bool(run.preemptions) != bool(lost):
+        reasons.append(
+            f"The server preempted {fmt.plural(run.preemptions, 'request')}, the simulation {fmt.integer(lost)}."
+        )
+    if run.prefix_hit_tokens and simulation.cache is not None and not simulation.cache.prefix_hit_fraction:
+        reasons.append("The server found prompt tokens in its prefix cache; --shared-prefix simulates that.")
+    if simulation.saturated:
+        reasons.append("The simulated service cannot keep up, so that its waits grow with the number of requests.")
+    if run.engine is None:
+        reasons.append("The file does not name its program.")
+    elif run.engine != found.program:
+        names = [SOFTWARE[name].title if name in SOFTWARE else name for name in (run.engine, found.program)]
+        reasons.append(f"The server was {names[0]}, and {names[1]} is simulated.")
+    return reasons
+
+
+def measured_columns() -> tuple[Column[MeasuredFigure], ...]:
+    """Return the columns of a table with a row for each measured figure."""
+    figure: Column[MeasuredFigure] = text_column("figure", "Figure", _title, width=28, about="What was measured")
+    measured: Column[MeasuredFigure] = number_column(
+        "measured", "Measured", lambda row: row.measured, text=_measured_text, width=18, about="In the file"
+    )
+    simulated: Column[MeasuredFigure] = number_column(
+        "simulated", "Simulated", lambda row: row.simulated, text=_simulated_text, width=26, about="With its range"
+    )
+    difference: Column[MeasuredFigure] = number_column(
+        "difference",
+        "Difference",
+        lambda row: row.simulated / row.measured - 1 if row.measured else None,
+        show=fmt.signed_percent,
+        unknown="–",
+        width=10,
+        about="Simulated relative to measured",
+        lower_is_better=None,
+    )
+    met: Column[MeasuredFigure] = text_column(
+        "met", "In range", lambda row: "–" if row.is_met is None else fmt.yes_no(row.is_met), about="Within the range"
+    )
+    return figure, measured, simulated, difference, met
+
+
+def _title(row: MeasuredFigure) -> str:
+    return row.figure if row.latency is None else f"{LATENCY_HEADERS[row.latency]}, {row.figure}"
+
+
+def _measured_text(row: MeasuredFigure) -> str:
+    if row.latency is None:
+        return fmt.plain(row.measured)
+    return fmt.duration_with_range(row.measured, row.measured_low, row.measured_high)
+
+
+def _simulated_text(row: MeasuredFigure) -> str:
+    return (
+        fmt.plain(row.simulated) if row.latency is None else fmt.duration_with_range(row.simulated, row.low, row.high)
     )

@@ -12,13 +12,18 @@ from typing import Any, Final, NamedTuple, get_args
 
 from planner.errors import PlannerError, RecordingError
 from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import PROGRAM_NAME
 from planner.monitor.recording.recording import MonitorRecording, TimedUpdate
 from planner.monitor.recording.records import RecordedMark, RecordedPlan
 from planner.plan.catalog import Catalog
+from planner.plan.evaluate import evaluate
+from planner.plan.files import parse_plan
+from planner.present.monitor.plan_on_cards import compare_plan_with_cards, match_cards
 from planner.present.monitor.readings import driver_line
 from planner.present.monitor.recording import recording_notes
+from planner.present.plan.phrase import plan_phrase
 from planner.present.trackers.moments import MomentStream, TextNote, TrackedMoment
 from planner.present.trackers.run import RunStart, TrackedPlan, TrackerName, TrackerRun
 
@@ -195,7 +200,6 @@ class Tracking:
             self._add_plan(self._plan)
 
     def _add_plan(self, fields: Mapping[str, Any]) -> None:
-        from planner.present.trackers.plan import tracked_plan  # most runs have no plan, and this loads its evaluation
 
         plan = tracked_plan(fields, self._inventory, self._catalog)
         self._run.add_plan(plan, self._latest._replace(text=_plan_text(plan)))
@@ -273,3 +277,26 @@ class LiveTracking:
 
 def _plan_text(plan: TrackedPlan) -> str:
     return f"{plan.sentence}\n\n```json\n{json.dumps(plan.fields, indent=2, ensure_ascii=False)}\n```"
+
+
+def tracked_plan(fields: Mapping[str, Any], inventory: Inventory, catalog: Catalog) -> TrackedPlan:
+    """Return a plan, given as JSON values, with its predictions for those cards of `inventory` that it is for.
+
+    Of a plan that this version or its catalog cannot evaluate, the sentence says why.
+    """
+    try:
+        evaluation = evaluate(parse_plan(json.dumps(fields), Path("plan")), catalog)
+    except PlannerError as error:
+        return TrackedPlan(f"The plan cannot be evaluated: {error.message}", fields)
+    latest = Latest()
+    latest.note_inventory(inventory)
+    matches = match_cards(catalog.hardware, inventory.devices)
+    expected = compare_plan_with_cards(evaluation, matches, latest).expected
+    predictions = {}
+    for device in inventory.devices:
+        if (prediction := expected.get(device.uuid)) is not None:
+            values = {"memory_bytes": float(prediction.memory_bytes)}
+            if prediction.power_watts is not None:
+                values["power_watts"] = prediction.power_watts
+            predictions[f"plan/{device.index}"] = values
+    return TrackedPlan(plan_phrase(evaluation, catalog), fields, predictions)

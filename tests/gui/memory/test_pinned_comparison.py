@@ -12,7 +12,7 @@ from planner.gui.workspace import SAMPLE_PLAN
 from planner.plan.comparison import versus
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice
-from planner.plan.recipes.preset import load_presets
+from planner.plan.recipes import load_presets
 from planner.workload.workload import Training
 
 OTHER = SAMPLE_PLAN.evolve(workload=SAMPLE_PLAN.workload.evolve(batch=8))

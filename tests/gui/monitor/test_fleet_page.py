@@ -14,7 +14,7 @@ from tab_kit import Probe, wait
 from planner.fleet.connection import FleetConnection
 from planner.gui.monitor.fleet.connect_dialog import ConnectDialog
 from planner.gui.monitor.fleet.fleet_page import FleetPage
-from planner.present.fleet.fleet_rows import HEATS
+from planner.present.fleet import HEATS
 
 
 @pytest.fixture

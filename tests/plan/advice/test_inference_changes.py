@@ -1,13 +1,18 @@
-"""Memory-saving changes of inference workloads."""
+"""Memory-saving changes of inference workloads, and the faster program."""
+
+import re
 
 import pytest
 
 from planner.memory.result import MemoryResult
-from planner.plan.advice.inference_changes import INFERENCE_CHANGES
-from planner.plan.advice.search import apply_change
-from planner.plan.evaluate import evaluate
+from planner.plan.advice import inference_changes as module
+from planner.plan.advice.advise import advise
+from planner.plan.advice.inference_changes import INFERENCE_CHANGES, faster_program
+from planner.plan.advice.search import ChangeSearch, apply_change
+from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.defaults import with_defaults
+from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 CHANGES = {change.name: change for change in INFERENCE_CHANGES}
@@ -41,3 +46,47 @@ def test_logits_of_one_token_replace_those_of_the_whole_prompt(catalog):
     changed = apply_change(plan, CHANGES["logits of the last token only"])
     before, after = (_logits_bytes(evaluate(each, catalog).memory) for each in (plan, changed))
     assert before > 100 * after
+
+
+EIGHT = Plan(
+    model=ModelChoice(id="meta-llama/Llama-3.1-70B"), gpu="h100-sxm5-80gb", count=8, workload=Inference(profile="hf")
+)
+SMALL = EIGHT.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), count=1)
+
+
+def found(plan, catalog):
+    search = ChangeSearch.for_plan(plan, catalog, architecture_of(plan, catalog), lambda: False)
+    workload = with_defaults(plan.workload, search.architecture, plan.count)
+    return [changed.changes[0].name for changed in faster_program(search, workload)]
+
+
+def test_cards_that_would_compute_together_are_named_first_with_both_rates(catalog):
+    first = advise(EIGHT, catalog)[0]
+    rates = [evaluate(plan, catalog).time.tokens_per_second for plan in (first.plan, EIGHT)]
+    numbers = re.fullmatch(r"Run in vLLM: ([\d,]+) instead of ([\d,]+) tokens/s", first.name).groups()
+    assert [float(number.replace(",", "")) for number in numbers] == pytest.approx(rates, rel=0.05)
+    assert first.slower_by_about == pytest.approx(rates[1] / rates[0])
+    assert first.plan == EIGHT.evolve(workload=Inference(profile="vllm"))
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        SMALL,
+        SMALL.evolve(workload=Training()),
+        EIGHT.evolve(workload=Inference(profile="vllm")),
+        EIGHT.evolve(gpu=None),
+        EIGHT.evolve(gpu="tesla-t4"),
+        SMALL.evolve(model=ModelChoice(id="openai-community/gpt2"), gpu="tesla-t4", workload=Inference(batch=2)),
+    ],
+    ids=["one user", "training", "already", "no card", "does not fit", "not on this card"],
+)
+def test_other_plans_get_no_other_program(catalog, plan):
+    assert found(plan, catalog) == []
+
+
+def test_a_few_users_are_enough_but_a_small_gain_is_not(catalog, monkeypatch):
+    plan = SMALL.evolve(workload=Inference(profile="hf", batch=2))
+    assert len(found(plan, catalog)) == 1
+    monkeypatch.setattr(module, "_WORTHWHILE", 100)
+    assert found(plan, catalog) == []

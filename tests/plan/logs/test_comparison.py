@@ -10,7 +10,7 @@ from planner.memory.logs.reading import LoggedAmount, LogReading
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import GROUPS, compare_with_log
-from planner.plan.logs.corrections import suggest_correction
+from planner.plan.logs.log_amounts import suggest_correction
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
 

@@ -1,13 +1,20 @@
 """Cards as table rows, and the user's changes to them as text."""
 
+from dataclasses import replace
+from datetime import date
+
 import pytest
 from catalog_samples import PRICES, card
 
+from planner.cost.terms import CostTerms, Run
 from planner.hardware.own import OwnHardware, make_card_change
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import fits_by_gpu
+from planner.plan.money import job_by_gpu
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.catalog.gpu_row import change_summary, gpu_rows, product_kind, removal_summary
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_row import change_summary, gpu_rows, job_summaries, product_kind, removal_summary
+from planner.present.format import THIN
 from planner.workload.workload import Inference
 
 LLAMA = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
@@ -55,3 +62,59 @@ def test_rows_have_verdicts_and_prices_only_if_given():
     assert rows["rtx-4090"].prices is PRICES
     assert rows["rtx-3090"].prices is None
     assert gpu_rows(catalog.hardware)[0].verdict is None
+
+
+TODAY = date(2026, 11, 22)
+
+
+SERVING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
+
+
+RUN = SERVING.evolve(cost=CostTerms(job=Run(amount=1e6, unit="tokens")))
+
+
+def cells(plan: Plan, catalog, gpu_id: str) -> dict[str, tuple[str, str, object]]:
+    """Return text, tooltip and value of the columns about the job."""
+    words = job_summaries(job_by_gpu(plan, catalog, TODAY))
+    row = next(row for row in gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), words) if row.id == gpu_id)
+    columns = (column for column in GPU_COLUMNS if column.key in ("job_time", "job_cost", "job_cost_tokens"))
+    return {column.key: (column.text(row), column.tooltip(row), column.value(row)) for column in columns}
+
+
+def test_a_run_has_hours_and_a_price_with_its_date_and_source(catalog):
+    shown = cells(RUN, catalog, "rtx-4090")
+    text, tooltip, hours = shown["job_time"]
+    assert text.replace(THIN, " ").split()[1] in ("h", "min")
+    assert "tokens/s" in tooltip
+    assert hours > 0
+    text, tooltip, usd = shown["job_cost"]
+    assert text == f"${usd:,.2f}"
+    provider, machines, price, dated, source, *_ = tooltip.splitlines()
+    assert "(" not in provider
+    assert machines.startswith("1 × ")
+    assert price.startswith(f"{text} per run, $")
+    assert dated.startswith("price of ")
+    assert source
+
+
+def test_a_job_without_an_end_has_a_pace(catalog):
+    shown = cells(SERVING, catalog, "rtx-4090")
+    assert shown["job_time"][0].endswith(" tok/s")
+    assert shown["job_cost"][0].endswith("/mo")
+    assert shown["job_cost_tokens"][0].startswith("$")
+
+
+def test_a_card_without_an_offer_has_no_cost(catalog):
+    jobs = job_by_gpu(RUN, catalog, TODAY)
+    bare = next(gpu_id for gpu_id, job in jobs.items() if job.offer is None)
+    assert cells(RUN, catalog, bare)["job_cost"] == ("no offer", "No comparable offer for this card.", None)
+
+
+def test_a_card_without_a_job_has_a_dash_and_the_reason(catalog):
+    (row, *_) = gpu_rows(catalog.hardware)
+    columns = {column.key: column for column in GPU_COLUMNS}
+    for key in ("job_time", "job_cost", "job_cost_tokens"):
+        assert columns[key].text(row) == "–"
+        assert "not published" in columns[key].tooltip(row)
+        assert columns[key].tooltip(replace(row, verdict="does-not-fit")) == "The plan does not fit."
+        assert columns[key].tooltip(replace(row, reason="no kernels")) == "no kernels"

@@ -6,8 +6,7 @@ from cost_samples import OWNING, RENTING, TODAY, decision_to_rent
 from planner.cost.estimate import estimate_cost
 from planner.cost.result import Blocked, BreakEven, CostResult, Decision, Flip, Machines, RentalMode
 from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run
-from planner.plan.batched_service import BatchedService
-from planner.plan.faster_rental import FasterRental
+from planner.plan.cost_alternatives import BatchedService, FasterRental
 from planner.present.cost.decision import (
     FlipChip,
     batched_service_sentence,

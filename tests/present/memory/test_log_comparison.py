@@ -2,6 +2,7 @@
 
 import pytest
 
+from planner.launch.verify import ExpectedAmount, PlanCheck
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
 from planner.plan.logs.comparison import compare_plan
@@ -9,7 +10,7 @@ from planner.plan.logs.figures import FIGURE_UNITS, FigureComparison
 from planner.plan.logs.log_amounts import LogComparison, LogComparisonRow
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN
-from planner.present.memory.log_comparison import ROW_TITLES, log_view
+from planner.present.memory.log_comparison import ROW_TITLES, check_views, log_view
 from planner.units import GIB, MIB
 
 PLAN = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="l40s")
@@ -111,3 +112,19 @@ def test_a_range_is_told_in_the_unit_of_the_estimate():
     (shown,) = view_of(estimated).rows
     assert shown.predicted.replace(THIN, " ") == "10.0 GiB (9.00 – 12.0)"
     assert shown.in_range == "yes"
+
+
+def test_what_a_command_should_show_has_its_title_range_and_words():
+    sizes = {"unit": "bytes", "value": 10 * GIB, "low": 9 * GIB, "high": 12 * GIB}
+    expected = (
+        ExpectedAmount(name="reserved", prints="reserved_bytes", **sizes),
+        ExpectedAmount(name="host", prints="CPU", **{**sizes, "low": None, "high": None}),
+        ExpectedAmount(name="step", unit="s", value=0.5, low=0.4, high=0.6, prints="seconds_per_step"),
+    )
+    (view,) = check_views((PlanCheck(title="Memory", command="run\n", language="shell", expected=expected),))
+    assert (view.title, view.command) == ("Memory", "run")
+    assert [tuple(text.replace(THIN, " ") for text in row) for row in view.expected] == [
+        ("Reserved by PyTorch", "10.0 GiB (9.00 – 12.0)", "reserved_bytes"),
+        ("Host memory", "10.0 GiB", "CPU"),
+        ("Optimizer step", "500 ms (400 – 600)", "seconds_per_step"),
+    ]

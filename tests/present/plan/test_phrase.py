@@ -5,11 +5,14 @@ from typing import get_args
 import pytest
 from recordings import training
 
+from planner.plan.beside import Neighbour
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.phrase import (
     METHOD_TITLES,
+    NOT_ISOLATED,
     OPTIMIZER_TITLES,
+    beside_sentences,
     hardware_phrase,
     plan_phrase,
     request_phrase,
@@ -145,3 +148,13 @@ def test_every_optimizer_and_method_has_a_title():
 def test_an_objective_is_named_before_the_method(catalog, alignment, phrase):
     workload = Training(method="lora", micro_batch=8, sequence_length=512, alignment=alignment)
     assert workload_phrase(evaluate(LLAMA.evolve(workload=workload), catalog).workload) == phrase
+
+
+def test_each_neighbour_has_its_part_and_sharing_isolates_nothing():
+    small = Neighbour(model="a/b", program="vllm", held_bytes=2 * 2**30, fraction=0.25, verdict="fits")
+    large = small.evolve(program="other", verdict="does-not-fit")
+    first, second, order, isolation = beside_sentences([small, large])
+    assert first == "Beside it on each card: a/b in vLLM, 2.00\u2009GiB (25\u2009% of it)."
+    assert second.endswith("in other, 2.00\u2009GiB (25\u2009% of it), which does not fit in what is left.")
+    assert "one after the other" in order
+    assert isolation == NOT_ISOLATED

@@ -1,6 +1,6 @@
 """Presets and training files of other programs as text."""
 
-from planner.plan.recipes.preset import find_preset, load_presets
+from planner.plan.recipes import find_preset, load_presets
 from planner.present.plan.starting_points import preset_detail, preset_notes, recipe_details, recipe_summary
 from planner.workload.recipes.config_reader import RecipeBuilder
 from planner.workload.recipes.detect import read_recipe

@@ -1,18 +1,24 @@
 import pytest
 from service_samples import FIRST_TOKEN, PER_TOKEN, goodput, held, latencies, simulation
 
+from planner.plan.serving.measured import MeasuredComparison, compare_with_run, traffic_of_run
 from planner.present.serving.simulation import (
+    comparison_heading,
+    comparison_verdict,
     latency_outcome,
     load_sentence,
+    measured_columns,
     percentile_columns,
     rate_columns,
     sample_sentence,
+    serving_view,
     simulation_outcome,
     simulation_sentence,
     target_rows,
 )
 from planner.serving.result import CacheUse, RatePoint
-from planner.serving.targets import Goodput
+from planner.serving.targets import Goodput, Targets
+from planner.serving_runs.record import Distribution, MeasuredPercentile, serving_run
 
 WANTED = Goodput(share=0.95, ttft_seconds=1.0)
 
@@ -116,3 +122,89 @@ def test_points_over_the_rate_have_both_percentiles():
     assert (texts["ttft-p50"], texts["ttft-p95"], texts["tpot-p95"]) == ("0.4", "0.8", "40")
     assert texts["itl-p95"] == "unknown"
     assert texts["keeps_up"] == "no"
+
+
+TARGETS = Targets(limits=(FIRST_TOKEN, PER_TOKEN))
+
+
+def test_the_card_has_a_row_for_each_time_beside_its_target():
+    found = simulation(targets=(held(), held(PER_TOKEN, 0.04, 0.02, 0.08)))
+    view = serving_view(found, TARGETS, 95.0)
+    assert [(row.title, row.target) for row in view.rows] == [
+        ("First token", "≤ 1\u2009s, met"),
+        ("Per token", "≤ 50\u2009ms, probably met"),
+        ("End to end", ""),
+    ]
+    assert view.percent == "p95"
+    assert view.rows[0].percentile == "800\u2009ms (400 – 1,600)"
+    assert "First token: median 400\u2009ms, p95 800\u2009ms (400 – 1,600), ≤ 1\u2009s, met" in view.text
+
+
+def test_the_card_leaves_out_times_that_no_request_had():
+    view = serving_view(simulation(latencies=(latencies(),), targets=()), Targets(), 99.0)
+    assert [row.title for row in view.rows] == ["First token"]
+
+
+def test_the_card_says_why_nothing_was_simulated():
+    view = serving_view(simulation(unsupported="no memory is left for the KV cache"), TARGETS, 95.0)
+    assert view.rows == ()
+    assert view.text == "This service cannot be simulated: no memory is left for the KV cache."
+
+
+CACHE = CacheUse(capacity_tokens=1_000, mean_fraction=0.1, highest_fraction=0.2, preemptions=0, prefix_hit_fraction=0.0)
+
+
+def compared(first: float = 0.4, program: str = "vllm", found=None, **values) -> MeasuredComparison:
+    bucket = MeasuredPercentile(percent=50, value=first, low=first / 2, high=first)
+    fields = {
+        "engine": "vllm",
+        "concurrency": 4,
+        "prompt_tokens": Distribution(mean=100),
+        "answer_tokens": Distribution(mean=20),
+        "first_token": Distribution(mean=first, percentiles=(bucket,)),
+        "requests_per_s": 2.0,
+    }
+    run = serving_run("vllm-bench", {name: value for name, value in (fields | values).items() if value is not None})
+    return compare_with_run(run, program, traffic_of_run(run), found or simulation(latencies=(latencies(),)))
+
+
+def test_the_heading_names_source_and_traffic():
+    assert comparison_heading(compared()) == (
+        "Measured by a result file of vllm bench serve: 4 clients at once, prompts of 100 tokens, answers of 20."
+    )
+
+
+def test_the_verdict_counts_what_lies_in_the_range():
+    assert comparison_verdict(compared()) == "2 of 2 measured latencies lie in the simulated range."
+    assert comparison_verdict(compared(1.2)) == "1 of 2 measured latencies lie in the simulated range."
+    assert comparison_verdict(compared(first_token=None)) == "The file states no latency that is simulated."
+
+
+def test_what_may_explain_a_difference_is_told():
+    off = simulation(latencies=(latencies(),), cache=CACHE)
+    assert "The server was SGLang, and vLLM is simulated." in comparison_verdict(
+        compared(9, engine="sglang", found=off)
+    )
+    assert "The server was mine, and vLLM is simulated." in comparison_verdict(compared(9, engine="mine", found=off))
+    told = comparison_verdict(
+        compared(9, engine=None, failed_requests=1, preemptions=3, prefix_hit_tokens=50, found=off)
+    )
+    assert "1 request failed" in told
+    assert "preempted 3 requests, the simulation 0" in told
+    assert "--shared-prefix" in told
+    assert "does not name its program" in told
+    waiting = simulation(latencies=(latencies(),), cache=None, saturated=True)
+    assert "cannot keep up" in comparison_verdict(compared(9, preemptions=0, found=waiting))
+
+
+def test_rows_have_both_figures_and_their_difference():
+    mean, median, rate = compared(0.2).figures
+    figure, measured, simulated, difference, met = measured_columns()
+    assert [figure.text(row) for row in (mean, median, rate)] == ["First token, mean", "First token, p50", "requests/s"]
+    assert measured.text(mean) == "200\u2009ms"
+    assert measured.text(median) == "200\u2009ms (100 – 200)"
+    assert simulated.text(mean) == "400\u2009ms (200 – 800)"
+    assert (measured.text(rate), simulated.text(rate)) == ("2", "4")
+    assert difference.text(rate) == "+100\u2009%"
+    assert [met.text(row) for row in (mean, rate)] == ["yes", "–"]
+    assert difference.text(compared(0.0).figures[0]) == "–"

@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 from event_reader import events
-from recording_kit import SAMPLES_OF_TWO_MINUTES, WALL, A, recording, sample
+from recording_kit import SAMPLES_OF_TWO_MINUTES, WALL, A, B, recording, sample
 from tracker_fakes import FakeMlflow, FakeWandb
 
 from planner.errors import RecordingError
@@ -13,11 +13,19 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample, Xid
 from planner.monitor.recording.records import RecordedMark, RecordedPlan
+from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.trackers import tracking as tracking_module
 from planner.present.trackers.run import RunStart
 from planner.present.trackers.tensorboard import TensorBoardRun
-from planner.present.trackers.tracking import TRACKER_TITLES, TRACKERS, LiveTracking, export_to_tracker, open_run
+from planner.present.trackers.tracking import (
+    TRACKER_TITLES,
+    TRACKERS,
+    LiveTracking,
+    export_to_tracker,
+    open_run,
+    tracked_plan,
+)
 
 PLAN = Plan(model=ModelChoice(id="Qwen/Qwen2.5-0.5B"), gpu="rtx-4090", count=1).model_dump(mode="json")
 RTX = Inventory(
@@ -164,3 +172,28 @@ def test_a_tracker_that_hangs_never_delays_the_readings(tmp_path, catalog, monke
 def test_the_cards_of_a_recording_without_a_driver_are_none(tmp_path, catalog):
     read = written(export_to_tracker(recording(Inventory(), sample(0.0)), tmp_path, "tensorboard", catalog).place)
     assert read[0][2] == {"recording": "- no driver"}
+
+
+TRAINED = Plan(model=ModelChoice(id="Qwen/Qwen2.5-0.5B"), gpu="rtx-4090", count=2)
+MEMORY = {"memory_total_bytes": Reading(24_564.0 * 2**20)}
+
+
+def test_each_card_of_the_plan_has_its_predictions(catalog):
+    devices = tuple(Device(uuid, "NVIDIA GeForce RTX 4090", at, facts=MEMORY) for at, uuid in enumerate((A, B)))
+    found = tracked_plan(TRAINED.model_dump(mode="json"), Inventory(devices=devices), catalog)
+    expected = {"memory_bytes": evaluate(TRAINED, catalog).memory.total_bytes, "power_watts": 450.0}
+    assert found.predictions == {"plan/0": expected, "plan/1": expected}
+    assert found.sentence.startswith("Qwen/Qwen2.5-0.5B · ")
+    assert found.fields["count"] == 2
+
+
+def test_a_card_of_unknown_power_has_only_memory(catalog):
+    gpus = [gpu for gpu in catalog.hardware.gpus if gpu.vendor == "NVIDIA" and gpu.drawn_watts is None]
+    for gpu in gpus:
+        device = Device(A, gpu.name, 0)
+        plan = TRAINED.evolve(gpu=gpu.id, count=1)
+        found = tracked_plan(plan.model_dump(mode="json"), Inventory(devices=(device,)), catalog)
+        if found.predictions:
+            assert set(found.predictions["plan/0"]) == {"memory_bytes"}
+            return
+    raise AssertionError("every card has a known power")

@@ -347,7 +347,7 @@ class TracedRunForm(QWidget):
     def _show_command(self, target: Target) -> None:
         """Show the command that runs the traced script; nothing for a module."""
         if target.is_script:
-            from planner.present.trace.command import command_text  # few traces are of scripts
+            from planner.present.trace import command_text  # few traces are of scripts
 
             self.command.setText(command_text(target))
         self.command.setVisible(target.is_script)
@@ -355,7 +355,7 @@ class TracedRunForm(QWidget):
 
     @Slot()
     def _copy_command(self) -> None:
-        from planner.present.trace.command import shell_command  # as in `_show_command`
+        from planner.present.trace import shell_command  # as in `_show_command`
 
         evaluation = self._workspace.evaluation
         if evaluation.traced is not None:

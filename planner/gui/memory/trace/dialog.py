@@ -22,7 +22,7 @@ from planner.gui.widgets.layout import STRETCH, InReadingOrder, in_column, scrol
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operator_fields
 from planner.present.format import capitalized, plural
-from planner.present.trace.command import shell_command
+from planner.present.trace import shell_command
 from planner.trace.notation import arguments_text, assumed_values_text, parse_arguments, parse_assumed_values
 from planner.trace.request import Target, TraceLora, TraceRequest
 from planner.trace.user_code import TraceCandidate

@@ -28,7 +28,7 @@ from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column, text_column
 from planner.present.memory.comparison import ComparisonRow, compare_parts, comparison_sentence
-from planner.present.trace.view import TraceView, trace_view
+from planner.present.trace import TraceView, trace_view
 from planner.trace.analysis.memory import traced_memory
 from planner.trace.analysis.trace_result import conclude
 from planner.trace.files import find_recording

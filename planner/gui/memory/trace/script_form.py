@@ -16,7 +16,7 @@ from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
-from planner.present.trace.command import command_text
+from planner.present.trace import command_text
 from planner.trace.launcher import join_words, parse_command, split_words
 from planner.trace.request import Target, TraceRequest
 from planner.trace.user_code import runs_as_script, user_files

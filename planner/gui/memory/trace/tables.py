@@ -23,7 +23,7 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column, text_column, to_csv, to_tsv
-from planner.present.trace.view import CATEGORY_TITLES, AliveRow, ModuleRow, TraceView
+from planner.present.trace import CATEGORY_TITLES, AliveRow, ModuleRow, TraceView
 from planner.trace.recording import CATEGORIES, Category
 
 _EMPTY_CELL: Final = "–"

@@ -18,7 +18,7 @@ from planner.memory.result import PhaseName
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column, text_column
 from planner.present.names import PHASE_TITLES
-from planner.present.trace.view import TimelinePoint, TimelineSeries, short_source_line, timeline_point, timeline_series
+from planner.present.trace import TimelinePoint, TimelineSeries, short_source_line, timeline_point, timeline_series
 from planner.trace.files import timeline_rows
 from planner.trace.result import TraceResult
 from planner.units import GIB, KIB, MIB

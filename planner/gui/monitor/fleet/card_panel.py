@@ -17,7 +17,7 @@ from planner.gui.workspace import Workspace
 from planner.monitor.history import History
 from planner.plan.measured import plan_for_card
 from planner.present import format as fmt
-from planner.present.fleet.fleet_rows import FleetRow, card_number
+from planner.present.fleet import FleetRow, card_number
 from planner.present.monitor.plan_on_cards import PlannableCards, plannable_cards
 
 _SPANS: Final = (("1 hour", 3_600.0), ("6 hours", 21_600.0), ("24 hours", 86_400.0), ("7 days", 604_800.0))

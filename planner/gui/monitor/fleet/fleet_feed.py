@@ -18,7 +18,7 @@ from planner.fleet.sources import PrometheusSource, open_source
 from planner.gui.tasks import TaskRunner
 from planner.monitor.history import History
 from planner.plan.catalog import Catalog
-from planner.present.fleet.fleet_rows import FleetRow, fleet_rows
+from planner.present.fleet import FleetRow, fleet_rows
 
 _POLLING: Final = "fleet poll"
 _READING_PAST: Final = "fleet past"

@@ -24,7 +24,7 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
-from planner.present.fleet.fleet_rows import (
+from planner.present.fleet import (
     FLEET_COLUMNS,
     HEATS,
     FleetRow,

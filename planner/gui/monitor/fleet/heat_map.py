@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, 
 from PySide6.QtWidgets import QScrollArea, QSizePolicy, QToolTip, QWidget
 
 from planner.gui.theme import Theme
-from planner.present.fleet.fleet_rows import HEATS, FleetRow, Heat, card_number
+from planner.present.fleet import HEATS, FleetRow, Heat, card_number
 from planner.present.monitor.readings import NO_VALUE, short_card_name
 
 _LARGEST: Final = 26

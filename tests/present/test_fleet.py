@@ -13,7 +13,7 @@ from planner.fleet.serving import FleetServer
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind, VerdictSeverity
 from planner.parsing import MetricSample
 from planner.plan.catalog import load_catalog
-from planner.present.fleet.fleet_rows import (
+from planner.present.fleet import (
     FLEET_COLUMNS,
     HEATS,
     FleetRow,

@@ -1,13 +1,20 @@
 """A trace as sentences, rows and a timeline."""
 
+import shlex
+
 import pytest
 from recordings import Recorder, training, two_steps
 
+from planner.cli.trace.command import _target_of_command, make_parser
+from planner.cli.trace.options import request_from_arguments
+from planner.plan.trace_request import operator_fields
 from planner.present.format import THIN
-from planner.present.trace.view import (
+from planner.present.trace import (
     CATEGORY_TITLES,
+    command_text,
     notable_modules,
     operator_name,
+    shell_command,
     short_source_line,
     timeline_point,
     timeline_series,
@@ -15,6 +22,8 @@ from planner.present.trace.view import (
     trace_view,
 )
 from planner.trace.analysis.trace_result import conclude
+from planner.trace.launcher import parse_command
+from planner.trace.notation import parse_assumed_values
 from planner.trace.recording import CATEGORIES, TraceDifference
 from planner.trace.request import TraceRequest
 from planner.trace.result import OutOfMemory
@@ -269,3 +278,46 @@ def test_operators_lose_their_common_prefix_and_suffix(operator, name):
 @pytest.mark.parametrize("line", ["net.py:4", "/home/me/net.py:4", "C:\\me\\net.py:4"])
 def test_source_lines_lose_their_folder_on_any_system(line):
     assert short_source_line(line) == "net.py:4"
+
+
+LINES = (
+    "train.py",
+    "train.py --lr 0.1",
+    "torchrun --nproc_per_node=2 train.py --note 'two words'",
+    "-m package.train",
+    "python -m package.train --x 1",
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"device": "cuda"},
+        {"device": "cpu", "steps": 3, "assume": parse_assumed_values("mask=0.5, train.py:3=2")},
+    ],
+)
+def test_the_command_line_reads_the_same_request(line, fields, catalog, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("")
+    gpu = catalog.hardware.gpu("rtx-4090")
+    operators = operator_fields(gpu) if fields["device"] == "cuda" else {}
+    asked = TraceRequest(target=parse_command(shlex.split(line)), task="training", **operators | fields)
+    words = shlex.split(shell_command(asked, gpu))[2:]
+    end = words.index("--") if "--" in words else len(words)
+    arguments = make_parser().parse_args(words[:end])
+    target = _target_of_command(arguments, words[end + 1 :], catalog.models)
+    read = request_from_arguments(arguments, target, gpu)
+    assert arguments.gpu == "rtx-4090"
+    assert read == asked
+
+
+def test_a_script_is_named_from_its_working_folder():
+    target = parse_command(("torchrun", "/home/me/runs/train.py"))
+    request = TraceRequest(target=target.evolve(folder="/home/me/my runs"), task="training")
+    assert (
+        shell_command(request, None) == "cd '/home/me/my runs' && gpu-planner trace -- torchrun /home/me/runs/train.py"
+    )
+    inside = request.evolve(target=target.evolve(folder="/home/me"))
+    assert shell_command(inside, None) == "cd /home/me && gpu-planner trace -- torchrun runs/train.py"
+    assert command_text(inside.target) == "torchrun runs/train.py"

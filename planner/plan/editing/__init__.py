@@ -1,1 +1,0 @@
-"""Edits of a plan, and the adjustment of conflicting fields."""

@@ -1,1 +1,0 @@
-"""Plans made from other programs' training files and from presets."""

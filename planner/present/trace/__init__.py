@@ -1,1 +1,0 @@
-"""Text and tables about traces: the result and the timeline."""
