@@ -6,8 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from planner.cli.report import prose_width, wrap
-from planner.cli.table import TableColumn, table
+from planner.cli.table import TableColumn, prose_width, table, wrap
 from planner.cli.user_catalog import named_cards
 from planner.errors import AmbiguousNameError, SpecError
 from planner.memory.corrections import Correction, with_correction

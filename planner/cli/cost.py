@@ -12,8 +12,7 @@ from planner.cli.cost_report import DatedCostEstimate, ReportOptions, beside_blo
 from planner.cli.money_options import add_money_options, option_of, plan_with_money
 from planner.cli.parser import Parser, row_limit_or_none
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
-from planner.cli.report import prose_width, wrap
-from planner.cli.table import terminal_width
+from planner.cli.table import prose_width, terminal_width, wrap
 from planner.cli.user_catalog import user_catalog
 from planner.cost.carbon import carbon_by_region
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado

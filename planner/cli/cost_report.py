@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Final, NamedTuple
 
-from planner.cli.report import prose_width, wrap
-from planner.cli.table import TableColumn, table
+from planner.cli.table import TableColumn, column_table, prose_width, table, wrap
 from planner.cost.carbon import carbon_by_region
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.decision import Hybrid
@@ -40,7 +39,6 @@ from planner.present.cost.time import time_view
 from planner.present.plan.phrase import plan_phrase
 
 _OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
-_FLEXIBLE: Final = ("provider", "instance", "region", "remarks")
 _REGIONS: Final = 10
 _MORE: Final = (
     "--details shows every cost with its source and date, electricity and carbon; --explain also the formulas."
@@ -288,11 +286,10 @@ def _offers_table(estimate: CostEstimate, shown: ReportOptions) -> str:
     }
     wanted = [key for key in _OFFER_KEYS if informative.get(key, True)]
     columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
-    heads = [TableColumn(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
-    cells = [[column.text(row) for column in columns] for row in rows]
     count = f"{len(rows):,} of {len(estimate.rows):,} offers"
     order = "comparable and current ones first, then by cost"
-    return f"{table(heads, cells, shown.width)}\n\n{wrap(f'{count}; {order}', prose_width(shown.width))}"
+    listed = column_table(columns, rows, dispensable=("region", "hours"))
+    return f"{listed}\n\n{wrap(f'{count}; {order}', prose_width(shown.width))}"
 
 
 def _notes_on_decision(answer: DatedCostEstimate, *, all_notes: bool) -> tuple[str, ...]:

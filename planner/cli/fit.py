@@ -9,8 +9,8 @@ from planner.cli.main import DOES_NOT_FIT
 from planner.cli.options import default_option_texts, naming_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import RecipeFile, add_plan_options, plan_from_arguments, save_plan_as
-from planner.cli.report import memory_report, prose_width, wrap
-from planner.cli.table import terminal_width
+from planner.cli.report import memory_report
+from planner.cli.table import prose_width, terminal_width, wrap
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog

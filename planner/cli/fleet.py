@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from planner.cli.parser import Parser, number_type, row_limit
-from planner.cli.table import column_table, terminal_width, wrap_paragraph
+from planner.cli.table import column_table, terminal_width, wrap
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.fleet.cards import missing_evidence
@@ -104,21 +104,21 @@ def _connection(url: str, arguments: argparse.Namespace) -> FleetConnection:
 
 def _print_fleet(fleet: Fleet, rows: tuple[FleetRow, ...], prices: FleetPrices, arguments: argparse.Namespace) -> None:
     width, costs = terminal_width(), prices.costs(fleet, arguments.tariff)
-    print(wrap_paragraph(fleet_headline(fleet, costs), width))
+    print(wrap(fleet_headline(fleet, costs), width))
     if energy := energy_line(costs):
-        print(wrap_paragraph(energy, width))
+        print(wrap(energy, width))
     print()
     shown = rows[: arguments.worst or _USUAL_ROWS]
     print(column_table(FLEET_COLUMNS, shown))
     if len(shown) < len(rows):
         print(f"and {len(rows) - len(shown):,} more; --worst N shows N cards")
     for cost in prices.serving(fleet):
-        print(f"\n{wrap_paragraph(server_line(cost), width)}", end="")
+        print(f"\n{wrap(server_line(cost), width)}", end="")
     if fleet.servers:
         print()
     hints = dict.fromkeys(missing_evidence(row.card) for row in rows)
     for note in filter(None, (*fleet.notes, *hints)):
-        print(wrap_paragraph(note, width, "note: "), file=sys.stderr)
+        print(wrap(note, width, "note: "), file=sys.stderr)
 
 
 def _fleet_object(

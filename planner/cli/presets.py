@@ -5,8 +5,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.report import prose_width, wrap
-from planner.cli.table import TableColumn, table
+from planner.cli.table import TableColumn, prose_width, table, wrap
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.files import named_plan

@@ -12,8 +12,7 @@ from planner.cli.money_options import add_money_options, option_of, plan_with_mo
 from planner.cli.options import naming_options
 from planner.cli.parser import Parser, comma_separated, option_value, row_limit_or_none
 from planner.cli.plan_arguments import add_plan_options, save_plan_as, vendors_in_catalog
-from planner.cli.report import prose_width, wrap
-from planner.cli.table import column_table, terminal_width
+from planner.cli.table import column_table, prose_width, terminal_width, wrap
 from planner.cli.user_catalog import user_catalog
 from planner.cost.terms import CostTerms
 from planner.dtypes import AS_STORED

@@ -1,11 +1,10 @@
 """Text report on the memory of a plan: the answer first, the evidence below."""
 
 import re
-import textwrap
 from collections.abc import Iterator
 from typing import Final
 
-from planner.cli.table import TableColumn, table
+from planner.cli.table import TableColumn, prose_width, table, wrap
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, TermRow
 
@@ -18,7 +17,6 @@ _CARD_HEADS: Final = (
     TableColumn(""),
     TableColumn(""),
 )
-_WIDEST_PROSE: Final = 100
 _NO_BREAK: Final = "\u00a0"
 
 
@@ -109,14 +107,3 @@ def _part_line(part: PartRow) -> str:
 def _joined_options(options: tuple[str, ...]) -> str:
     """Return the options joined so that no line break separates an option from its value."""
     return " ".join(option.replace(" ", _NO_BREAK) for option in options)
-
-
-def prose_width(width: int | None) -> int:
-    """Return the line length for prose in a terminal of `width` columns, at most 100 for readability."""
-    return min(width or _WIDEST_PROSE, _WIDEST_PROSE)
-
-
-def wrap(text: str, width: int, first: str = "", rest: str | None = None) -> str:
-    """Return `text` wrapped at `width`; `first` precedes the first line, `rest` (by default blanks) the other lines."""
-    indent = " " * len(first) if rest is None else rest
-    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)

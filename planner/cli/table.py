@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _GAP: Final = "  "
 _NARROWEST_PROSE: Final = 20
+_WIDEST_PROSE: Final = 100
 _NARROWEST_CUT: Final = 12
 _NARROWEST_WRAPPED: Final = 8
 _LONGEST_WHOLE_WORD: Final = 20
@@ -60,6 +61,11 @@ def table(
     lines = [[head.title for head in heads], *units, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if width is not None:
+        if wraps:
+            heads = [
+                head._replace(narrowest=max(head.narrowest, min(_longest_word(column), _LONGEST_WHOLE_WORD)))
+                for head, column in zip(heads, zip(*lines, strict=True), strict=True)
+            ]
         widths = _shrunk_widths(heads, widths, width)
     all_lines = (part for line in lines for part in _wrapped_row_lines(widths, line)) if wraps else lines
     return "\n".join(_table_line(heads, widths, line) for line in all_lines)
@@ -78,15 +84,9 @@ def column_table(
     for count in range(len(dispensable) + 1):
         left = [column for column in columns if column.key not in dispensable[:count]]
         cells = [[column.text(row) for column in left] for row in rows]
+        least = _NARROWEST_CUT if cut else _NARROWEST_WRAPPED
         heads = [
-            TableColumn(
-                column.title,
-                column.align,
-                flexible=not cut or column.key == cut,
-                unit=column.unit,
-                narrowest=_NARROWEST_CUT if cut else _least_width((column.header, *texts)),
-            )
-            for column, *texts in zip(left, *cells, strict=True)
+            TableColumn(column.title, column.align, not cut or column.key == cut, column.unit, least) for column in left
         ]
         text = table(heads, cells, width, wraps=not cut)
         lines = text.splitlines()
@@ -96,24 +96,30 @@ def column_table(
     return f"{text}\nLeft out in this width: {', '.join(missing)}" if missing and not cut else text
 
 
-def _least_width(texts: Iterable[str]) -> int:
-    """Return the width at which no word of `texts` is broken but very long ones."""
-    words = max(len(word) for text in texts for word in text.split() or [""])
-    return max(_NARROWEST_WRAPPED, min(words, _LONGEST_WHOLE_WORD))
+def prose_width(width: int | None) -> int:
+    """Return the line length for prose in a terminal of `width` columns, at most 100 for readability."""
+    return min(width or _WIDEST_PROSE, _WIDEST_PROSE)
 
 
-def wrap_paragraph(text: str, width: int | None, first: str = "") -> str:
-    """Return a paragraph wrapped at `width`, with `first` before its first line; longer words (URLs) are not broken."""
+def wrap(text: str, width: int | None, first: str = "", rest: str | None = None) -> str:
+    """Return a paragraph wrapped at `width`; `first` precedes the first line, `rest` (by default blanks) the others.
+
+    Longer words (URLs) are not broken.
+    """
     if width is None:
         return f"{first}{text}"
     return textwrap.fill(
         text,
         max(width, _NARROWEST_PROSE),
         initial_indent=first,
-        subsequent_indent=" " * len(first),
+        subsequent_indent=" " * len(first) if rest is None else rest,
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def _longest_word(texts: Iterable[str]) -> int:
+    return max((len(word) for text in texts for word in text.split()), default=0)
 
 
 def _wrapped_row_lines(widths: list[int], line: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -170,8 +176,8 @@ def details(name: str, groups: "Sequence[DetailGroup]", notes: Sequence[str]) ->
     cells = [[row[index] for index in used_indices] for row in rows]
     width = terminal_width()
     shown = table([_DETAIL_COLUMNS[index] for index in used_indices], cells, width, wraps=True)
-    sources = "\n".join(wrap_paragraph(source, width, f"[{number}] ") for source, number in numbers.items())
-    blocks = (name, shown, sources, "\n".join(wrap_paragraph(note, width, "- ") for note in notes))
+    sources = "\n".join(wrap(source, width, f"[{number}] ") for source, number in numbers.items())
+    blocks = (name, shown, sources, "\n".join(wrap(note, width, "- ") for note in notes))
     return "\n\n".join(block for block in blocks if block)
 
 

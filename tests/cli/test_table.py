@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.cli.table import TableColumn, table, terminal_width, wrap_paragraph
+from planner.cli.table import TableColumn, table, terminal_width, wrap
 
 HEADS = (TableColumn("Name", flexible=True), TableColumn("GiB", "right"), TableColumn("Why", flexible=True))
 ROWS = [["Weights", "14.96", "two bytes for each parameter"], ["KV cache", "0.50", "keys and values"]]
@@ -61,13 +61,13 @@ def test_texts_go_on_below_themselves_where_nothing_may_be_cut():
 
 def test_paragraphs_are_folded_but_addresses_stay_whole():
     address = "https://example.org/a-long-address-of-a-page"
-    assert wrap_paragraph(f"see {address}; and more", 24, "[1] ").splitlines() == [
+    assert wrap(f"see {address}; and more", 24, "[1] ").splitlines() == [
         "[1] see",
         f"    {address};",
         "    and more",
     ]
-    assert wrap_paragraph("as it is", None, "- ") == "- as it is"
-    assert max(map(len, wrap_paragraph("word " * 20, 3).splitlines())) <= 20
+    assert wrap("as it is", None, "- ") == "- as it is"
+    assert max(map(len, wrap("word " * 20, 3).splitlines())) <= 20
 
 
 @pytest.mark.parametrize(("said", "width"), [("72", 72), ("", None), ("0", None), ("wide", None), ("²", None)])

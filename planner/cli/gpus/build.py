@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from planner.cli.gpus.own_cards import TAKE_BACK
 from planner.cli.parser import number_type
-from planner.cli.table import TableColumn, table, terminal_width, wrap_paragraph
+from planner.cli.table import TableColumn, table, terminal_width, wrap
 from planner.cli.user_catalog import named_cards, named_system
 from planner.errors import SpecError
 from planner.hardware.gpu import MOST_WATTS, Gpu
@@ -136,9 +136,7 @@ def _build_text(build: Build, needs: PowerAndCooling) -> str:
     named = " + ".join(map(_cards_text, build.cards))
     return "\n\n".join(
         (
-            wrap_paragraph(
-                f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width
-            ),
+            wrap(f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width),
             _power_figures_table(needs.steps),
             f"{_titled_list('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
             f"{_titled_list('Noise:', (f'unknown, {NOISE_UNKNOWN}.',), width)}",
@@ -160,5 +158,5 @@ def _value_with_unit_text(value: float | None, unit: str) -> str:
 def _titled_list(title: str, texts: Sequence[str], width: int | None) -> str:
     """Return a title followed by a single text, or by a list of several texts."""
     if len(texts) == 1:
-        return wrap_paragraph(f"{title} {texts[0]}", width)
-    return "\n".join((title, *(wrap_paragraph(text, width, "- ") for text in texts)))
+        return wrap(f"{title} {texts[0]}", width)
+    return "\n".join((title, *(wrap(text, width, "- ") for text in texts)))

@@ -12,8 +12,7 @@ from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.plan.advice.change import COSTS, RISKS, Cost, PlanChange, Risk
 from planner.plan.advice.change_sequences import plan_sequences, sharing_changes
-from planner.plan.advice.inference_changes import INFERENCE_CHANGES, faster_program
-from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
+from planner.plan.advice.inference_changes import INFERENCE_CHANGES, PIPELINE_CHANGES, faster_program
 from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, find_changes
 from planner.plan.advice.software import PROGRAM_CHANGES
 from planner.plan.advice.training_changes import ALIGNMENT_CHANGES, SHARING_CHANGES, TRAINING_CHANGES

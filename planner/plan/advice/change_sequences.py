@@ -7,7 +7,7 @@ from typing import Final
 from planner.hardware.mig import sliced_card_id
 from planner.models.architecture import Architecture
 from planner.plan.advice.change import ChangeSequence, PlanChange
-from planner.plan.advice.pipeline_changes import smaller_images
+from planner.plan.advice.inference_changes import smaller_images
 from planner.plan.advice.software import engine_sequences
 from planner.plan.advice.training_changes import alignment_sequences
 from planner.plan.plan import Plan

@@ -5,8 +5,7 @@ from pydantic import ValidationError
 
 from planner.plan.advice.advise import CHANGES
 from planner.plan.advice.change import COSTS, RISKS, PlanChange
-from planner.plan.advice.inference_changes import INFERENCE_CHANGES
-from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
+from planner.plan.advice.inference_changes import INFERENCE_CHANGES, PIPELINE_CHANGES
 from planner.plan.advice.search import apply_change
 from planner.plan.advice.software import PROGRAM_CHANGES
 from planner.plan.plan import ModelChoice, Plan
