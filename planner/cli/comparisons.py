@@ -85,7 +85,7 @@ def _correction_by_log(comparison: LogComparison, evaluation: Evaluation, log: L
     correction = suggest_correction(comparison, evaluation, log.date, log.digest)
     if correction is None:
         reason = "no correction can be derived from this log"
-        hint = "It needs a card, a log of the plan's software, and a run with the plan's settings."
+        hint = "It needs a GPU, a log of the plan's software, and a run with the plan's settings."
         raise SpecError("--correct", reason, hint)
     save_correction(corrections_file(), correction)
     return correction
@@ -95,7 +95,7 @@ def _saved_correction(evaluation: Evaluation) -> Correction:
     key = evaluation.correction_key
     correction = next((saved for saved in load_corrections(corrections_file()) if saved.key == key), None)
     if correction is None:
-        raise SpecError("--correct", "no correction is saved for this model, software and card", "Add --log FILE.")
+        raise SpecError("--correct", "no correction is saved for this model, software and GPU", "Add --log FILE.")
     return correction
 
 

@@ -23,9 +23,9 @@ from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 
-_NAME_A_CARD: Final = 'Name one card, such as --gpu "RTX 4090", or let `gpu-planner recommend` choose it.'
+_NAME_A_CARD: Final = 'Name one GPU, such as --gpu "RTX 4090", or let `gpu-planner recommend` choose it.'
 _DESCRIPTION: Final = """\
-Decide whether to rent or to buy the plan's cards for its job: the verdict with how sure it is, the figures of both
+Decide whether to rent or to buy the plan's GPUs for its job: the verdict with how sure it is, the figures of both
 sides, what would change it, and on request every cost with its source and date."""
 
 _EPILOG: Final = """\
@@ -38,7 +38,7 @@ examples:
   gpu-planner cost plan.json --versus "2 x L40S"
   gpu-planner cost plan.json --tornado --carbon --json
 
-Without a job, the cards are assumed to be in use for eight hours on working days. The bundled prices are dated and
+Without a job, the GPUs are assumed to be in use for eight hours on working days. The bundled prices are dated and
 need no network; `gpu-planner prices --refresh` fetches new ones.
 
 The verdict names a side if it is cheaper in at least 65 % of the draws of a Monte Carlo simulation with a fixed seed;
@@ -119,8 +119,8 @@ def make_parser() -> Parser:
     parser = Parser("gpu-planner cost", _DESCRIPTION, _EPILOG)
     add_plan_options(parser)
     add_money_options(parser)
-    parser.add_argument_group("cards of your own").add_argument(
-        "--own", action="store_true", help="you own these cards: only their electricity is counted"
+    parser.add_argument_group("GPUs of your own").add_argument(
+        "--own", action="store_true", help="you own these GPUs: only their electricity is counted"
     )
     answer = parser.add_argument_group("the answer")
     answer.add_argument(
@@ -134,7 +134,7 @@ def make_parser() -> Parser:
         "--tornado", action="store_true", help="show the sensitivity to each input, and a Monte Carlo simulation"
     )
     answer.add_argument("--carbon", action="store_true", help="show the carbon emissions in other regions")
-    answer.add_argument("--versus", metavar="OTHER", help="compare with a PLAN.json, with other cards or another model")
+    answer.add_argument("--versus", metavar="OTHER", help="compare with a PLAN.json, with other GPUs or another model")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
     parser.add_general_options()
     return parser
@@ -157,7 +157,7 @@ def _no_cost(cost: PlanCost) -> SpecError:
     if cost.error is not None:
         return SpecError(option_of(cost.field), cost.error.reason, cost.error.hint)
     reason = f"{cost.reason[:1].lower()}{cost.reason[1:].removesuffix('.')}"
-    return SpecError("--gpu", reason, _NAME_A_CARD if cost.field == "gpu" else "Name one kind of card.")
+    return SpecError("--gpu", reason, _NAME_A_CARD if cost.field == "gpu" else "Name one kind of GPU.")
 
 
 def _versus_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:

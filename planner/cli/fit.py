@@ -32,7 +32,7 @@ _SHARING_OPTIONS: Final = {
 }
 
 _DESCRIPTION: Final = """\
-Check whether a model fits a card, and show what uses the memory: the verdict first, then the terms, the phases and
+Check whether a model fits a GPU, and show what uses the memory: the verdict first, then the terms, the phases and
 the assumptions. Without --gpu: the memory needed, and the smallest GPUs that fit."""
 
 _EPILOG: Final = """\
@@ -93,7 +93,7 @@ def _print_answer(arguments: argparse.Namespace) -> int:
         return _print_presets(catalog, as_json=arguments.json)
     plan, preset, recipe, shared = plan_from_arguments(arguments, catalog)
     if arguments.check and plan.gpu is None and not plan.workload.gpus:
-        raise SpecError("--check", "needs a card to check against", "Add --gpu.")
+        raise SpecError("--check", "needs a GPU to check against", "Add --gpu.")
     plan, comparison = _plan_and_log_comparison(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
     versus = _versus_comparison(evaluation, catalog, arguments.versus)
@@ -117,13 +117,13 @@ def make_parser() -> Parser:
         metavar="OPTION",
         action="append",
         default=[],
-        help="find the largest micro-batch, seq, batch, context, prompt or gpu-layers that fits, the fewest cards "
-        "(count) or the smallest card (gpu); repeatable",
+        help="find the largest micro-batch, seq, batch, context, prompt or gpu-layers that fits, the fewest GPUs "
+        "(count) or the smallest GPU (gpu); repeatable",
     )
     answer.add_argument(
         "--versus",
         metavar="OTHER",
-        help="compare with another plan (a file), or with the same plan for another model or on other cards",
+        help="compare with another plan (a file), or with the same plan for another model or on other GPUs",
     )
     answer.add_argument("--check", action="store_true", help="exit with code 1 if the model does not fit")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")

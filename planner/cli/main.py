@@ -44,7 +44,7 @@ COMMANDS: Final = {
         "planner.cli.serve_plan.command", "find the hardware that serves requests within latency targets"
     ),
     "launch": CliCommand("planner.cli.launch", "write the files that run a plan with another program"),
-    "verify": CliCommand("planner.cli.verify", "compare a plan's estimates with measurements on the real cards"),
+    "verify": CliCommand("planner.cli.verify", "compare a plan's estimates with measurements on the real GPUs"),
     "report": CliCommand("planner.cli.report_file", "write a report on a plan, a comparison, a recording or a trace"),
     "trace": CliCommand(
         "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
@@ -52,8 +52,8 @@ COMMANDS: Final = {
     "gpus": CliCommand("planner.cli.gpus.command", "search, compare and show accelerators"),
     "models": CliCommand("planner.cli.models", "search and show models"),
     "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
-    "monitor": CliCommand("planner.cli.monitor.command", "monitor the cards of this machine"),
-    "fleet": CliCommand("planner.cli.fleet", "show the cards of many machines, the worst first, from a Prometheus"),
+    "monitor": CliCommand("planner.cli.monitor.command", "monitor the GPUs of this machine"),
+    "fleet": CliCommand("planner.cli.fleet", "show the GPUs of many machines, the worst first, from a Prometheus"),
     "schema": CliCommand("planner.cli.automation.schema", "print the JSON schema of a command's output or of a file"),
     "completion": CliCommand("planner.cli.automation.completion", "print the completion for bash, zsh or fish"),
     "man": CliCommand("planner.cli.automation.manual_page", "print the manual page"),

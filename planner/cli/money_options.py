@@ -46,8 +46,8 @@ JOB_OPTIONS: Final = (
     CommandOption("--prompt-tokens", "job.prompt_tokens", "N", "prompt tokens per request [1,000]"),
     CommandOption("--output-tokens", "job.output_tokens", "N", "output tokens per request [300]"),
     CommandOption("--peak-factor", "job.peak_factor", "X", "peak load relative to the average [2]"),
-    CommandOption("--hours-per-day", "job.hours_per_day", "H", "cards in use for H hours per day [8]"),
-    CommandOption("--days-per-week", "job.days_per_week", "N", "cards in use on N days per week [5]"),
+    CommandOption("--hours-per-day", "job.hours_per_day", "H", "GPUs in use for H hours per day [8]"),
+    CommandOption("--days-per-week", "job.days_per_week", "N", "GPUs in use on N days per week [5]"),
 )
 TERM_OPTIONS: Final = (
     CommandOption("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
@@ -61,9 +61,9 @@ TERM_OPTIONS: Final = (
         "--place",
         "buy.place",
         "PLACE",
-        "location of owned cards: desk, lab, colocation or data-centre [lab; for your own desktop cards, desk]",
+        "location of owned GPUs: desk, lab, colocation or data-centre [lab; for your own desktop GPUs, desk]",
     ),
-    CommandOption("--card-price", "buy.card_price_usd", "USD", "your price of one card [from the catalog]"),
+    CommandOption("--card-price", "buy.card_price_usd", "USD", "your price of one GPU [from the catalog]"),
     CommandOption(
         "--tariff", "buy.tariff_usd_per_kwh", "USD", "your electricity price per kWh [that of --electricity]"
     ),

@@ -53,7 +53,7 @@ def add_workload_options(parser: Parser) -> None:
     """Add an option for each workload field that can be set by an option, by task, and list the other fields."""
     common = parser.add_details("workload; [defaults]")
     common.add_argument("--task", metavar="TASK", help="task of the model: inference or training [inference]")
-    groups = {title: parser.add_details(title) for title in ("inference", "training", "several cards")}
+    groups = {title: parser.add_details(title) for title in ("inference", "training", "several GPUs")}
     for flag, fields in _fields_by_option().items():
         help_text = "; for training, ".join(
             dict.fromkeys(f"{field.help}{_default_in_brackets(field)}" for field in fields)
@@ -80,7 +80,7 @@ def add_workload_options(parser: Parser) -> None:
 def _help_heading(field: WorkloadField) -> str:
     """Return the heading in the help under which the option for `field` is listed, empty for fields of both tasks."""
     if field.name.startswith("parallel."):
-        return "several cards"
+        return "several GPUs"
     return field.tasks[0] if len(_tasks_with_field(field.name)) == 1 else ""
 
 

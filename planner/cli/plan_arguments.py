@@ -98,15 +98,15 @@ def add_plan_options(parser: Parser) -> None:
         "--gpu",
         metavar="GPU",
         action="append",
-        help='card or system, such as "RTX 4090", "8 x H100 SXM" or dgx-h100; repeatable',
+        help='GPU or system, such as "RTX 4090", "8 x H100 SXM" or dgx-h100; repeatable',
     )
-    hardware.add_argument("--count", metavar="N", help="number of these cards [1]")
+    hardware.add_argument("--count", metavar="N", help="number of these GPUs [1]")
     hardware.add_argument(
         "--beside",
         metavar="PLAN.json",
         action="append",
         default=[],
-        help="a plan whose model runs on the same cards and gets what it needs; repeatable",
+        help="a plan whose model runs on the same GPUs and gets what it needs; repeatable",
     )
     add_workload_options(parser)
 
@@ -182,7 +182,7 @@ def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormu
         raise NoFormulaError(error.path, error.reason, error.traceable, f"In a shell, {missing}.") from error
     plan = _changed_plan(arguments, catalog, Plan(model=ModelChoice(id=arguments.model)))
     if plan.workload.gpus:
-        raise SpecError("--gpu", "cards of several kinds cannot be traced together", "Name one kind.")
+        raise SpecError("--gpu", "GPUs of several kinds cannot be traced together", "Name one kind.")
     card = None if plan.gpu is None else catalog.hardware.gpu(plan.gpu)
     request = request_of_unread_model(arguments.model, plan.workload, plan.count, card, catalog)
     try:
@@ -241,7 +241,7 @@ def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Work
         if arguments.count is not None:
             raise SpecError(
                 "--count",
-                "is ambiguous with several kinds of cards",
+                "is ambiguous with several kinds of GPUs",
                 'Count each kind: --gpu "2 x RTX 3090" --gpu "RTX 4090".',
             )
         return {"workload": workload.evolve(gpus=cards), "gpu": None, "count": sum(kind.count for kind in cards)}

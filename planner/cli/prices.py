@@ -21,8 +21,8 @@ from planner.present.cost.prices import oldest_price_text
 
 _DESCRIPTION: Final = """\
 List rental prices: bundled offers of many providers, each with its date and source, fetched ones, and your own.
-Prices are in USD per card and hour, without tax. Offers older than twelve months are listed only with --history. If a
-source does not specify the card exactly, all candidates are named."""
+Prices are in USD per GPU and hour, without tax. Offers older than twelve months are listed only with --history. If a
+source does not specify the GPU exactly, all candidates are named."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -66,10 +66,8 @@ def make_parser() -> Parser:
     )
     parser = Parser("gpu-planner prices", _DESCRIPTION, epilog)
     choice = parser.add_argument_group("which offers")
-    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the provider, instance, card or region")
-    choice.add_argument(
-        "--gpu", metavar="GPU", help="only offers of this card, including offers whose card is ambiguous"
-    )
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the provider, instance, GPU or region")
+    choice.add_argument("--gpu", metavar="GPU", help="only offers of this GPU, including offers whose GPU is ambiguous")
     choice.add_argument("--history", action="store_true", help="include offers older than twelve months")
     choice.add_argument("--sort", metavar="FIELD", help="sort by a field below [on-demand]")
     choice.add_argument("--limit", metavar="N", type=row_limit, help="print at most N offers")

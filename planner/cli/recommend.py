@@ -38,7 +38,7 @@ from planner.present.cost.recommendation import (
 from planner.workload.workload import Inference
 
 _DESCRIPTION: Final = """\
-Evaluate the plan's job on every card, number of cards and offer, and recommend the cheapest, the fastest and the best
+Evaluate the plan's job on every GPU, number of GPUs and offer, and recommend the cheapest, the fastest and the best
 value of those that fit and are within the limits, each with its memory, time, cost and reason."""
 
 _EPILOG: Final = """\
@@ -51,12 +51,12 @@ examples:
 best value: the lowest product of cost and time among the options that cost at most twice the cheapest.
 Where the plan does not fit, changes that cost only speed are tried: checkpointing, an 8-bit optimizer, smaller
 micro-batches; with --quantize, also weights in fewer bits, in the plan's program or in llama.cpp. --save applies
-them. Families of cards whose speed was never measured are recommended only if there are no others. Owned modules (SXM,
-OAM) come in whole servers; a desk has room for one machine with cards in slots, on one circuit.
+them. Families of GPUs whose speed was never measured are recommended only if there are no others. Owned modules (SXM,
+OAM) come in whole servers; a desk has room for one machine with GPUs in slots, on one circuit.
 --json prints one object: wish, period, options (cheapest first), cheapest, fastest, best_value, pareto, left_out,
 nearest and oldest_price_date. The name of every numeric field ends in its unit; unknown values are null.
 
-A run (--tokens, --samples, --epochs, --steps) is priced as a whole. Without a size, the cards are priced per month of
+A run (--tokens, --samples, --epochs, --steps) is priced as a whole. Without a size, the GPUs are priced per month of
 8 hours on 5 days a week; --hours-per-day and --days-per-week change that. A service is priced per month.
 
 exit codes: 0 done, 1 nothing fits within the limits (only with --check), 2 invalid input"""
@@ -102,13 +102,13 @@ def make_parser() -> Parser:
     add_money_options(parser)
     limits = parser.add_argument_group("limits")
     limits.add_argument("--budget", metavar="USD", help="highest cost of the run, or per month without a run")
-    limits.add_argument("--max-price", metavar="USD", help="highest purchase price of all owned cards together")
+    limits.add_argument("--max-price", metavar="USD", help="highest purchase price of all owned GPUs together")
     limits.add_argument("--deadline", metavar="HOURS", help="longest duration of a run")
-    limits.add_argument("--power", metavar="WATTS", help="highest board power of all cards together")
+    limits.add_argument("--power", metavar="WATTS", help="highest board power of all GPUs together")
     limits.add_argument("--rent", action="store_true", help="rent only")
     limits.add_argument("--own", action="store_true", help="own only")
     limits.add_argument("--modes", metavar="MODES", help="rental modes, comma-separated [on-demand]")
-    limits.add_argument("--counts", metavar="NUMBERS", help="numbers of cards, comma-separated [1,2,4,8]")
+    limits.add_argument("--counts", metavar="NUMBERS", help="numbers of GPUs, comma-separated [1,2,4,8]")
     limits.add_argument("--vendor", metavar="NAMES", help="only these vendors, comma-separated")
     limits.add_argument(
         "--min-speed",

@@ -9,7 +9,7 @@ from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, TermRow
 
 _CARD_HEADS: Final = (
-    TableColumn("Cards", flexible=True),
+    TableColumn("GPUs", flexible=True),
     TableColumn("Layers", "right"),
     TableColumn("Needs GiB", "right"),
     TableColumn("Usable", "right"),

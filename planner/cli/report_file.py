@@ -65,7 +65,7 @@ def make_parser() -> Parser:
     answer.add_argument(
         "-o", "--output", metavar="FILE", type=Path, required=True, help="file to write: .html, .pdf or .md"
     )
-    answer.add_argument("--versus", metavar="OTHER", help="compare with a PLAN.json, with other cards or another model")
+    answer.add_argument("--versus", metavar="OTHER", help="compare with a PLAN.json, with other GPUs or another model")
     answer.add_argument(
         "--date", metavar="YYYY-MM-DD", type=_day, help="day from which the age of prices is counted [today]"
     )

@@ -95,7 +95,7 @@ def _named_card_count(text: str, catalog: Catalog, option: str) -> CardCount:
     parsed_count, name = parse_count(text)
     number = 1 if parsed_count is None else parsed_count
     if not 1 <= number <= 100_000:
-        raise SpecError(option, f"{number:,} cards are out of range", "Give a number from 1 to 100,000.")
+        raise SpecError(option, f"{number:,} GPUs are out of range", "Give a number from 1 to 100,000.")
     try:
         hardware_record = resolve_hardware(catalog.hardware, name)
     except SpecError as error:
@@ -108,7 +108,7 @@ def _named_card_count(text: str, catalog: Catalog, option: str) -> CardCount:
     if hardware_record.gpu_id is None or hardware_record.gpu_count is None:
         raise SpecError(
             option,
-            f"the catalog does not list the cards of {hardware_record.name}",
-            "Name the cards instead: 4 x V100.",
+            f"the catalog does not list the GPUs of {hardware_record.name}",
+            "Name the GPUs instead: 4 x V100.",
         )
     return CardCount(id=hardware_record.gpu_id, count=number * hardware_record.gpu_count)

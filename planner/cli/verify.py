@@ -20,7 +20,7 @@ from planner.plan.plan import Plan
 from planner.present.memory.log_comparison import check_views
 
 _DESCRIPTION: Final = """\
-Print the commands that measure on the real cards what is estimated, with what they should show. With --log: compare
+Print the commands that measure on the real GPUs what is estimated, with what they should show. With --log: compare
 what they printed with the estimate, part by part, with its range."""
 _EPILOG: Final = """\
 MODEL is a plan, or a model with the options of `gpu-planner fit`. Read are the start-up lines of vLLM and llama.cpp,

@@ -250,7 +250,7 @@ def _offer_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]
     if offer.price_kind == "median":
         remarks.append("the median of a marketplace's offers")
     if offer.gpu_count < 1:
-        remarks.append(f"only {offer.gpu_count:g} of a card")
+        remarks.append(f"only {offer.gpu_count:g} of a GPU")
     return [
         (
             mode,

@@ -194,7 +194,7 @@ def _answered_per_second(job: Service, throughput: Throughput) -> float:
     per_second = throughput.requests_per_second(job.prompt_tokens, job.output_tokens)
     if per_second is None:
         hint = "Enter a measured speed."
-        raise SpecError("job", "the requests per second of these cards are unknown", hint)
+        raise SpecError("job", "the requests per second of these GPUs are unknown", hint)
     return per_second
 
 
@@ -310,7 +310,7 @@ def _work_hours(run: Run, throughput: Throughput | None) -> float:
     per_second = throughput.per_second(unit) if throughput else None
     if per_second is None:
         hint = "Enter the job in hours, or a measured speed."
-        raise SpecError("job.unit", f"the {unit} per second of these cards are unknown", hint)
+        raise SpecError("job.unit", f"the {unit} per second of these GPUs are unknown", hint)
     return amount / per_second / _SECONDS_PER_HOUR
 
 

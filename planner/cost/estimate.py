@@ -26,7 +26,7 @@ _POINTS: Final = 60
 _MONTHS: Final = 12
 _WATTS: Final = 1_000
 _VAT: Final = "the offer's price excludes VAT, and the household electricity price includes it"
-_CAPACITY_NOTE: Final = "at full load, the plan's cards answer {:,.3g} requests per second, {:,.0f} at a time"
+_CAPACITY_NOTE: Final = "at full load, the plan's GPUs answer {:,.3g} requests per second, {:,.0f} at a time"
 _WAIT_NOTE: Final = "; at the peak of the service, the mean wait is at most {:.2g} s"
 _BILLED_MONTHLY: Final = (
     "the commitment is taken to be billed by the month, used or not; no offer states a payment at its start"

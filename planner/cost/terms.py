@@ -146,16 +146,16 @@ class RentTerms(Spec):
     mode: RentMode = "on-demand"
     offer: str | None = Field(default=None, description="the id of one offer; none: the cheapest comparable one")
     usd_per_gpu_hour: float | None = Field(
-        default=None, gt=0.01, lt=100, description="your own price for one card, instead of the offer's"
+        default=None, gt=0.01, lt=100, description="your own price for one GPU, instead of the offer's"
     )
     regions: tuple[str, ...] = Field(default=(), description="only these; empty: all of them")
     providers: tuple[str, ...] = Field(default=(), description="only these; empty: all of them")
     one_machine: bool | None = Field(
-        default=None, description="whether up to eight cards must be in one machine; none: only if they exchange data"
+        default=None, description="whether up to eight GPUs must be in one machine; none: only if they exchange data"
     )
     include_history: bool = Field(default=False, description="include offers older than twelve months")
     mean_hours_between_interruptions: float | None = Field(
-        default=None, gt=0, le=1e6, description="of one spot machine; none: from published bands of the card"
+        default=None, gt=0, le=1e6, description="of one spot machine; none: from published bands of the GPU"
     )
     minimum_instances: int = Field(default=1, ge=1, le=10_000)
     billing_increment_seconds: int = Field(
@@ -175,25 +175,25 @@ class BuyTerms(Spec):
     """Ownership terms; None takes the preset figure for the place, which follows from the card by default."""
 
     place: PlaceKind | None = Field(
-        default=None, description="where the machines are; none: a desk for owned cards made for one, else a lab"
+        default=None, description="where the machines are; none: a desk for owned GPUs made for one, else a lab"
     )
-    owned: bool = Field(default=False, description="the cards are owned already, so that only electricity is paid")
+    owned: bool = Field(default=False, description="the GPUs are owned already, so that only electricity is paid")
     sale_usd_per_card: float | None = Field(
-        default=None, gt=0, le=1e7, description="of an owned card: its sale today, if that is an alternative"
+        default=None, gt=0, le=1e7, description="of an owned GPU: its sale today, if that is an alternative"
     )
-    card_price_usd: float | None = Field(default=None, gt=0, le=1e7, description="of one card; none: from the catalog")
+    card_price_usd: float | None = Field(default=None, gt=0, le=1e7, description="of one GPU; none: from the catalog")
     server_price_usd: float | None = Field(
-        default=None, gt=0, le=1e8, description="of a server with its cards; none: from the catalog, or card and host"
+        default=None, gt=0, le=1e8, description="of a server with its GPUs; none: from the catalog, or GPU and host"
     )
     gpus_per_server: int | None = Field(default=None, ge=1, le=72)
     host_factor: float | None = Field(
-        default=None, ge=1, le=10, description="price of a server divided by that of its cards"
+        default=None, ge=1, le=10, description="price of a server divided by that of its GPUs"
     )
     network_usd: float | None = Field(
         default=None, ge=0, le=1e9, description="switches and cables, instead of the share of the cluster's price"
     )
     network_share: float | None = Field(
-        default=None, ge=0, lt=1, description="of the whole cluster's price, if cards of several servers work together"
+        default=None, ge=0, lt=1, description="of the whole cluster's price, if GPUs of several servers work together"
     )
     rack_usd_per_server: float | None = Field(default=None, ge=0, le=1e7, description="rack, power strips, UPS, room")
     tax_fraction: float | None = Field(default=None, ge=0, le=1, description="on everything that is bought")
@@ -201,7 +201,7 @@ class BuyTerms(Spec):
     install_usd: float | None = Field(default=None, ge=0, le=1e8)
     server_power_watts: float | None = Field(default=None, gt=0, le=1e6, description="of a server at full load")
     server_power_factor: float | None = Field(
-        default=None, ge=1, le=10, description="power of a server divided by that of its cards"
+        default=None, ge=1, le=10, description="power of a server divided by that of its GPUs"
     )
     active_power_fraction: float | None = Field(
         default=None, gt=0, le=1, description="power at work, as a fraction of full load"
@@ -220,7 +220,7 @@ class BuyTerms(Spec):
     )
     operations_fraction_per_year: float | None = Field(default=None, ge=0, le=1, description="of what was bought")
     support_fraction_per_year: float | None = Field(default=None, ge=0, le=1, description="of what was bought")
-    spares_fraction_per_year: float | None = Field(default=None, ge=0, le=1, description="of the cards' price")
+    spares_fraction_per_year: float | None = Field(default=None, ge=0, le=1, description="of the GPUs' price")
     insurance_fraction_per_year: float | None = Field(default=None, ge=0, le=1, description="of what was bought")
     staff_usd_per_year: float | None = Field(default=None, ge=0, le=1e8)
     licence_usd_per_gpu_year: float | None = Field(default=None, ge=0, le=1e5)
@@ -233,7 +233,7 @@ class BuyTerms(Spec):
         default=None,
         ge=0,
         le=1,
-        description="of the cards' price at the end, and half of it for hosts; none: the curve",
+        description="of the GPUs' price at the end, and half of it for hosts; none: the curve",
     )
 
     @model_validator(mode="after")

@@ -14,10 +14,10 @@ _COMPILED: Final = {
 }
 """What accelerators without a build of PyTorch run, by vendor; others run the vendor's own plugin."""
 _BITSANDBYTES: Final = (
-    "bitsandbytes has no kernels for this card: it needs compute capability 6.0 (7.5 for LLM.int8), ROCm or XPU"
+    "bitsandbytes has no kernels for this GPU: it needs compute capability 6.0 (7.5 for LLM.int8), ROCm or XPU"
 )
 _TRITON: Final = (
-    "The kernels of this profile are written in Triton, which PyTorch does not run on this card: it needs compute "
+    "The kernels of this profile are written in Triton, which PyTorch does not run on this GPU: it needs compute "
     "capability 7.0, ROCm or XPU; choose the profile hf"
 )
 _TRITON_CAPABILITY: Final = 7.0

@@ -188,7 +188,7 @@ _MEASURED: Final[dict[Kind, tuple[Family, ...]]] = {
     "attention": ("Ada", "Ampere GDDR", "Blackwell GDDR"),
     "diffusion": (*_DATA_CENTRE, "Ada", "Ampere GDDR", "Blackwell GDDR"),
 }
-_GUESSED: Final = "No network of this kind was measured on this card family, so the interval is wider."
+_GUESSED: Final = "No network of this kind was measured on this GPU family, so the interval is wider."
 _OVERLAPPED_SHARE: Final = 2 / 3
 """Share of the training step that can overlap with the gradient exchange: the backward pass.
 

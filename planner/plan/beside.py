@@ -53,11 +53,11 @@ def share_cards(plan: Plan, others: Sequence[Plan], catalog: Catalog) -> SharedC
         SpecError: If the plan has no card of one kind, its usable memory is unknown, or a plan cannot be evaluated.
     """
     if plan.gpu is None or plan.workload.gpus:
-        raise SpecError("beside", "models share cards of one kind", "Name one: --gpu.")
+        raise SpecError("beside", "models share GPUs of one kind", "Name one: --gpu.")
     alone = evaluate(plan, catalog)
     total = alone.memory.capacity_bytes
     if not total:
-        raise SpecError("beside", "the usable memory of these cards is unknown")
+        raise SpecError("beside", "the usable memory of these GPUs is unknown")
     used, neighbours, placed = plan.workload.other_processes_bytes, [], []
     for other in others:
         found = evaluate(_with_others(on_equal_cards(other, plan.gpu, plan.count), used), catalog)

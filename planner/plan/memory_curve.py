@@ -95,7 +95,7 @@ def plan_at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
     if axis == "count":
         spreading = count_scaling(plan, catalog)
         if spreading is None:
-            raise SpecError("count", "the memory per card does not depend on the number of cards")
+            raise SpecError("count", "the memory per GPU does not depend on the number of GPUs")
         return on_cards(plan, value, spreading.settings(value))
     if axis == "lora_rank":
         return _with_rank(plan, value)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from planner.performance.inference.service import ServiceRate
 
 
-_NO_SPEED: Final = "The speed of these cards is unknown"
-_ENTER_SPEED: Final = "Enter a measured speed, or choose another card."
+_NO_SPEED: Final = "The speed of these GPUs is unknown"
+_ENTER_SPEED: Final = "Enter a measured speed, or choose another GPU."
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,9 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
     """
     plan, blocked = evaluation.plan, find_blocked(evaluation)
     if plan.workload.gpus:
-        return PlanCost(None, "The cost of a mix of different cards cannot be estimated.", "workload.gpus")
+        return PlanCost(None, "The cost of a mix of different GPUs cannot be estimated.", "workload.gpus")
     if plan.gpu is None:
-        return PlanCost(None, "The plan has no card.", "gpu")
+        return PlanCost(None, "The plan has no GPU.", "gpu")
     gpu = catalog.hardware.gpu(plan.gpu)
     try:
         estimate = estimate_cost(
@@ -79,11 +79,11 @@ def find_blocked(evaluation: Evaluation) -> Blocked | None:
     """Return why the plan cannot run on its cards or has no known speed, or None if it can be priced."""
     memory, time = evaluation.memory, evaluation.time
     if memory.unsupported:
-        sentence = f"The plan cannot run on these cards: {memory.unsupported[0].removesuffix('.')}."
+        sentence = f"The plan cannot run on these GPUs: {memory.unsupported[0].removesuffix('.')}."
         return Blocked(code="not-supported", sentence=sentence)
     if memory.verdict == "does-not-fit" and memory.capacity_bytes is not None:
         needed, usable = memory.total_bytes, memory.capacity_bytes
-        cards, each = ("these cards", " on each") if evaluation.plan.count > 1 else ("this card", "")
+        cards, each = ("these GPUs", " on each") if evaluation.plan.count > 1 else ("this GPU", "")
         sizes = f"{needed / GIB:.1f} GiB are needed{each}, and {usable / GIB:.1f} GiB are usable"
         sentence = f"The plan does not fit on {cards}: {sizes}."
         return Blocked(code="does-not-fit", sentence=sentence, needed_bytes=needed, usable_bytes=usable)
@@ -113,7 +113,7 @@ def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]
     if sold and not any(term.name == "servers" for term in own.upfront):
         counted = sum(term.usd for term in own.upfront if term.name in ("cards", "host"))
         yield (
-            f"this estimate counts {counted:,.0f} USD for cards and host; the same cards are also sold as one machine: "
+            f"this estimate counts {counted:,.0f} USD for GPUs and host; the same GPUs are also sold as one machine: "
             f"{'; '.join(sold)}; to use such a price, set the price of a whole server"
         )
 

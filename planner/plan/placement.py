@@ -45,7 +45,7 @@ def try_on(
     size that the plan sets, else `per_machine`, else the default size.
     """
     if count > MOST_CARDS:
-        return Placement(None, reason=f"a plan can have at most {MOST_CARDS:,} cards, not {count:,}")
+        return Placement(None, reason=f"a plan can have at most {MOST_CARDS:,} GPUs, not {count:,}")
     try:
         evaluation = evaluate(_with_machine_size(on_equal_cards(plan, gpu_id, count), per_machine), catalog)
         return Placement(evaluation, evaluate_cost(evaluation, catalog, today))

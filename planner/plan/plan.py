@@ -57,13 +57,13 @@ class Plan(Spec):
     schema_version: Literal[2] = SCHEMA_VERSION
     model: ModelChoice
     workload: Workload = Inference()
-    gpu: str | None = Field(default=None, description="catalog id of the card")
+    gpu: str | None = Field(default=None, description="catalog id of the GPU")
     count: int = Field(
         default_factory=lambda known: _named_card_count(known.get("workload")) or 1,
         ge=1,
         le=MOST_CARDS,
         validate_default=True,
-        description="total number of cards, of all kinds together",
+        description="total number of GPUs, of all kinds together",
     )
     corrections: tuple[Correction, ...] = Field(
         default=(), description="corrections of the memory estimate, derived from the user's own logs"
@@ -89,7 +89,7 @@ class Plan(Spec):
         """Reject a card count that differs from the total of the unequal cards."""
         named = _named_card_count(self.workload)
         if named and named != self.count:
-            raise ValueError(f"count is {self.count:,}, but workload.gpus names {named:,} cards")
+            raise ValueError(f"count is {self.count:,}, but workload.gpus names {named:,} GPUs")
         return self
 
 

@@ -209,7 +209,7 @@ class Preset(Spec):
     model: str | None = Field(default=None, description="catalog id of the model, or its name if there is a config")
     config: dict[str, Any] | None = Field(default=None, description="config.json of a model that is not in the catalog")
     workload: Workload
-    gpu: str | None = Field(default=None, description="catalog id of the card")
+    gpu: str | None = Field(default=None, description="catalog id of the GPU")
     count: int = Field(default=1, ge=1)
     sources: tuple[str, ...] = Field(min_length=1, description="links to the source of each number")
     as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")

@@ -27,7 +27,7 @@ _PAIR: Final = 2
 _ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and 2 send as much as replicas, ZeRO-3 50 % more"
 _TENSOR: Final = "Shoeybi et al. 2019, arXiv 1909.08053: each matrix is split, with all-reduces in every layer"
 _STAGES: Final = "Narayanan et al. 2021, arXiv 2104.04473 §3.2: matrices split within a node, stages between nodes"
-_LAYERS: Final = "Hugging Face Accelerate, device_map; llama.cpp --split-mode layer: cards work one after another"
+_LAYERS: Final = "Hugging Face Accelerate, device_map; llama.cpp --split-mode layer: GPUs work one after another"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +256,9 @@ def _state_scheme(stage: int) -> SharingScheme:
     return SharingScheme(
         name=f"ZeRO-{stage}",
         title=f"with ZeRO-{stage}",
-        sentence="Shard parameters, gradients and states across the cards and gather each layer when it runs."
+        sentence="Shard parameters, gradients and states across the GPUs and gather each layer when it runs."
         if stage == 3
-        else "Shard the optimizer states across the cards.",
+        else "Shard the optimizer states across the GPUs.",
         settings={"zero": stage, "data": None},
         costs="50 % more communication" if stage == 3 else "",
         source=_ZERO,
@@ -276,11 +276,11 @@ def _matrix_scheme(workload: Workload, tensor: int, stages: int) -> SharingSchem
     return SharingScheme(
         name=f"{name} parallelism",
         title=f"with {name} parallelism",
-        sentence="Split every matrix across the cards."
+        sentence="Split every matrix across the GPUs."
         if stages == 1
-        else "Split the layers across groups of cards, and every matrix within a group."
+        else "Split the layers across groups of GPUs, and every matrix within a group."
         if tensor > 1
-        else "Split the layers across the cards.",
+        else "Split the layers across the GPUs.",
         settings={**states, "tensor": tensor, "pipeline": stages, "pipeline_layers": (), "interleave": 1, "data": None},
         costs="an all-reduce in every layer" if tensor > 1 else "GPUs work one after another",
         source=_TENSOR if stages == 1 else _STAGES,
@@ -291,7 +291,7 @@ def _layer_scheme(stages: int) -> SharingScheme:
     return SharingScheme(
         name="layer split",
         title="with the layers split across them",
-        sentence="Split the layers across the cards.",
+        sentence="Split the layers across the GPUs.",
         settings={"pipeline": stages, "pipeline_layers": (), "interleave": 1, "data": None},
         costs="GPUs work one after another",
         source=_LAYERS,

@@ -144,7 +144,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
     """
     architecture = architecture_of(plan, catalog)
     if plan.gpu is None:
-        raise SpecError("gpu", "the plan has no card", hint="Choose one.")
+        raise SpecError("gpu", "the plan has no GPU", hint="Choose one.")
     parallel = plan.workload.parallel
     if parallel.is_plain:
         counts: Sequence[int] = (
@@ -331,8 +331,8 @@ def _no_solution_reason(fit: CardFit, too_small: str = "not even 1 fits") -> str
     if fit.unsupported:
         return "; ".join(fit.unsupported)
     if not fit.gpu_id:
-        return "the plan has no card"
-    return too_small if fit.capacity_bytes is not None else "the usable memory of the card is unknown"
+        return "the plan has no GPU"
+    return too_small if fit.capacity_bytes is not None else "the usable memory of the GPU is unknown"
 
 
 def _field_info(plan: Plan, field: SolvableField) -> FieldInfo:

@@ -216,9 +216,7 @@ def _check_traced_inference(workload: Inference) -> None:
         reason = f"{SOFTWARE[workload.profile].title} has its own operators; only transformers can be traced"
         raise SpecError("profile", reason, f"Choose the profile {DEFAULT} {_TO_CHECK}")
     if not workload.parallel.is_plain:
-        raise SpecError(
-            "parallel", "a trace for inference runs on one card", f"Leave the cards as replicas {_TO_CHECK}"
-        )
+        raise SpecError("parallel", "a trace for inference runs on one GPU", f"Leave the GPUs as replicas {_TO_CHECK}")
 
 
 def _settled_inference(workload: Inference, target: Target) -> Inference:

@@ -74,7 +74,7 @@ _MOMENTS: Final[dict[PhaseName, str]] = {
     "backward": "in the backward pass",
     "step": "in the optimizer step",
 }
-_STAGES: Final = "the estimated memory of each pipeline stage, as listed by card"
+_STAGES: Final = "the estimated memory of each pipeline stage, as listed by GPU"
 
 
 def parallelism_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
@@ -115,11 +115,9 @@ def _warn_repeated_cache(evaluation: Evaluation, architecture: Architecture) -> 
     latent = any(isinstance(mixer, LatentAttention) for mixer in mixers)
     if not latent and heads >= cards:
         return
-    why = "the latent cache is on every card" if latent else f"{cards:,} cards share {heads:,} key-value heads"
+    why = "the latent cache is on every GPU" if latent else f"{cards:,} GPUs share {heads:,} key-value heads"
     share = "all" if latent else f"{100 / heads:.0f} %"
-    sentence = (
-        f"Tensor parallelism does not divide the KV cache by {cards:,}: {why}, and each card holds {share} of it."
-    )
+    sentence = f"Tensor parallelism does not divide the KV cache by {cards:,}: {why}, and each GPU holds {share} of it."
     yield PlanWarning(name="repeated-cache", sentence=sentence, source=_HEADS)
 
 
@@ -132,7 +130,7 @@ def _warn_nccl_buffers(evaluation: Evaluation, architecture: Architecture) -> It
     if nccl_bytes >= NOTABLE_SHARE * memory.total_bytes:
         groups = "1 communicator" if len(parts) == 1 else f"{len(parts)} communicators"
         sentence = (
-            f"NCCL uses about {_gib_text(nccl_bytes)} per card for {groups}: nvidia-smi includes it, "
+            f"NCCL uses about {_gib_text(nccl_bytes)} per GPU for {groups}: nvidia-smi includes it, "
             "PyTorch's counters do not."
         )
         yield PlanWarning(name="communicators", sentence=sentence, source=_NCCL)

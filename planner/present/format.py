@@ -273,7 +273,7 @@ def count_of(number: int, name: str) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural if needed: `1 card`, `2 cards`."""
+    """Return a number with its noun, in the plural if needed: `1 GPU`, `2 GPUs`."""
     return f"{integer(number)} {noun}{'' if number == 1 else 's'}"
 
 

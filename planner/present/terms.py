@@ -87,12 +87,12 @@ def _usable(evaluation: Evaluation) -> str:
     memory = evaluation.memory
     if memory.capacity_bytes is None:
         return ""
-    return f"{fmt.size(memory.total_bytes)} needed of {fmt.size(memory.capacity_bytes)} usable on each card"
+    return f"{fmt.size(memory.total_bytes)} needed of {fmt.size(memory.capacity_bytes)} usable on each GPU"
 
 
 def _other_programs(evaluation: Evaluation) -> str:
     held = evaluation.memory.other_processes_bytes
-    return f"{fmt.size(held)} of the card" if held else "none of the card's memory"
+    return f"{fmt.size(held)} of the GPU" if held else "none of the GPU's memory"
 
 
 def _context(evaluation: Evaluation) -> str:

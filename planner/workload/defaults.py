@@ -285,7 +285,7 @@ def _check_network(parallel: Parallel, architecture: Architecture) -> None:
     if architecture.kind == "diffusion":
         raise SpecError(
             "parallel",
-            "the networks in a diffusion pipeline cannot be split across cards",
+            "the networks in a diffusion pipeline cannot be split across GPUs",
             "Leave the degrees unset: each GPU then makes images of its own.",
         )
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
@@ -298,7 +298,7 @@ def _check_network(parallel: Parallel, architecture: Architecture) -> None:
         _check_stages(parallel, architecture)
     if parallel.context > 1 and architecture.fixed_length is not None:
         raise SpecError(
-            "parallel.context", "inputs of a fixed length cannot be split across cards by context parallelism"
+            "parallel.context", "inputs of a fixed length cannot be split across GPUs by context parallelism"
         )
 
 
@@ -312,9 +312,7 @@ def _check_tensor(layer: Layer, cards: int) -> None:
                 _divisors_hint(mixer.heads),
             )
         if isinstance(mixer, Attention) and mixer.kv_heads % cards and cards % mixer.kv_heads:
-            reason = (
-                f"{mixer.kv_heads:,} key-value heads can be neither divided nor repeated evenly for {cards:,} cards"
-            )
+            reason = f"{mixer.kv_heads:,} key-value heads can be neither divided nor repeated evenly for {cards:,} GPUs"
             raise SpecError("parallel.tensor", reason, _divisors_hint(mixer.heads))
     block = layer.feed_forward
     widths = [block.intermediate] if isinstance(block, Mlp) else []

@@ -68,7 +68,7 @@ _ENGINE_SETTINGS: Final = tuple(f"engine.{name}" for name in setting_names())
 _FP32_ONLY: Final = "SOAP multiplies gradients by fp32 matrices: train parameters in fp32"
 _PARAMETER_SHARDING_STAGE: Final = 3
 """ZeRO stage that shards parameters besides gradients and optimizer states."""
-COUNT_HINT: Final = "Change one of them or the number of cards."
+COUNT_HINT: Final = "Change one of them or the number of GPUs."
 
 
 @dataclass(frozen=True, eq=False)
@@ -748,7 +748,7 @@ COUNT_RULES: Final = RuleSet(
     WorkloadRule(
         ("profile", "count"),
         lambda profile, count: count <= (training_support(profile).most_cards or count),
-        lambda profile, _: f"{SOFTWARE[profile].title} cannot be estimated on several cards",
+        lambda profile, _: f"{SOFTWARE[profile].title} cannot be estimated on several GPUs",
         hint=f"Choose the profile {DEFAULT}.",
         task="training",
         narrows=("profile",),
@@ -757,15 +757,15 @@ COUNT_RULES: Final = RuleSet(
     WorkloadRule(
         ("parallel.data", *_MODEL_PARALLEL, "count"),
         lambda data, *sizes: data is None or prod(sizes[:-1]) > 1 or data == sizes[-1],
-        lambda data, *sizes: f"data parallelism of {data:,} needs as many cards, not {sizes[-1]:,}",
-        hint="Leave out the data parallelism, or change the number of cards.",
+        lambda data, *sizes: f"data parallelism of {data:,} needs as many GPUs, not {sizes[-1]:,}",
+        hint="Leave out the data parallelism, or change the number of GPUs.",
         remedies=({"parallel.data": None},),
     ),
     WorkloadRule(
         ("parallel.data", *_MODEL_PARALLEL, "count"),
         lambda data, *sizes: data is None or data * prod(sizes[:-1]) == sizes[-1],
         lambda data, *sizes: (
-            f"{_degrees_text(data, *sizes[:-1])} needs {data * prod(sizes[:-1]):,} cards, not {sizes[-1]:,}"
+            f"{_degrees_text(data, *sizes[:-1])} needs {data * prod(sizes[:-1]):,} GPUs, not {sizes[-1]:,}"
         ),
         hint=COUNT_HINT,
         blames="parallel",
@@ -775,7 +775,7 @@ COUNT_RULES: Final = RuleSet(
         (*_MODEL_PARALLEL, "count"),
         lambda *sizes: sizes[-1] % prod(sizes[:-1]) == 0,
         lambda *sizes: (
-            f"{'1 card is' if sizes[-1] == 1 else f'{sizes[-1]:,} cards are'} not a multiple of "
+            f"{'1 GPU is' if sizes[-1] == 1 else f'{sizes[-1]:,} GPUs are'} not a multiple of "
             f"{_degrees_text(None, *sizes[:-1])}"
         ),
         hint=COUNT_HINT,

@@ -37,7 +37,7 @@ def test_the_whole_answer(said, golden):
 def test_a_plan_that_does_not_fit_is_told_what_would_help_instead_of_a_decision(said):
     words = ("meta-llama/Llama-3.1-8B", "--task", "training", "--hours-per-day", "8")
     printed = " ".join(said(*words, "--gpu", "RTX 4090", "--explain", "--offers=3").split())
-    assert printed.startswith("No decision yet. The plan does not fit on this card: 123.2 GiB are needed, and 23.5 GiB")
+    assert printed.startswith("No decision yet. The plan does not fit on this GPU: 123.2 GiB are needed, and 23.5 GiB")
     assert "What would help: " in printed
     assert "QLoRA" in printed
     assert "(gpu-planner fit --advise shows all)" in printed
@@ -58,7 +58,7 @@ def test_the_decision_comes_first_with_how_sure_it_is_and_what_would_change_it(s
     lines = said("gpt2", "--gpu", "RTX 4090", "--hours-per-day", "14").splitlines()
     assert lines[0] == "Rent (69\u2009% sure)."
     assert lines[1].startswith("Present value over 5 years: renting $")
-    assert lines[2].startswith("Changes if used over 55\u2009% of the time (now 42\u2009%), a card costs under $")
+    assert lines[2].startswith("Changes if used over 55\u2009% of the time (now 42\u2009%), a GPU costs under $")
     assert any(line.startswith("Oldest price: ") for line in lines[:6])
     assert any(line.split() == ["Renting", "Buying"] for line in lines[:8])
 
@@ -103,8 +103,8 @@ def test_a_service_names_the_program_that_needs_fewer_cards(said):
 def test_costs_are_listed_on_request_only(said):
     short, long = (said(*TUNING, "--gpu", "RTX 4090", *more) for more in ((), ("--details",)))
     assert "--details shows every cost" in short
-    assert "Host (server without cards)" not in short
-    assert "Host (server without cards)" in long
+    assert "Host (server without GPUs)" not in short
+    assert "Host (server without GPUs)" in long
     assert "Local storage is assumed" in long
     assert "--details" not in long
 
@@ -142,7 +142,7 @@ def test_a_service_says_how_many_machines_it_needs(said):
         "power_watts": 12 * 350.0,
     }
     told = " ".join(said(*words).replace("\u2009", " ").split())
-    assert "Peak load needs 12 × L40S: 12 machines if rented, 2 machines if bought and 4,200 W for the cards." in told
+    assert "Peak load needs 12 × L40S: 12 machines if rented, 2 machines if bought and 4,200 W for the GPUs." in told
 
 
 def test_what_moves_the_decision(said):
@@ -156,7 +156,7 @@ def test_what_moves_the_decision(said):
 
 def test_every_amount_opens(said):
     told = said(*TUNING, "--gpu", "RTX 4090", "--explain", "--offers", "0")
-    for line in ("= n · p", "p = 1,800: USD for one card [", "= C · o · h / 8766"):
+    for line in ("= n · p", "p = 1,800: USD for one GPU [", "= C · o · h / 8766"):
         assert line in told
 
 
@@ -223,11 +223,11 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        ([], "--gpu: the plan has no card", 'Name one card, such as --gpu "RTX 4090", or let `gpu-planner recommend`'),
+        ([], "--gpu: the plan has no GPU", 'Name one GPU, such as --gpu "RTX 4090", or let `gpu-planner recommend`'),
         (
             ["--gpu", "rtx-4090", "--gpu", "rtx-3090"],
-            "--gpu: the cost of a mix of different cards",
-            "Name one kind of card",
+            "--gpu: the cost of a mix of different GPUs",
+            "Name one kind of GPU",
         ),
         (
             ["--gpu", "l40s", "--tokens", "5", "--hours", "3"],
@@ -244,7 +244,7 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
         (["--gpu", "l40s", "--mode", "weekly"], "--mode: there is no 'weekly'; choose on-demand", "--help"),
         (["--gpu", "l40s", "--offer", "nope"], "--offer: there is no offer with the id 'nope'", "choose another"),
         (["--gpu", "l40s", "--epochs", "3"], "--dataset: the size of an epoch is missing", "the number of samples"),
-        (["--gpu", "l40s", "--hours", "1e6"], "--horizon: one run takes longer", "more cards"),
+        (["--gpu", "l40s", "--hours", "1e6"], "--horizon: one run takes longer", "more GPUs"),
         (["--gpu", "l40s", "--offers", "-1"], "'-1' is too small. Type a whole number from 0", "--help"),
         (["--gpu", "l40s", "--versus", "nothing"], "no model is called 'nothing'", "gpu-planner models"),
     ],

@@ -110,7 +110,7 @@ def test_json_has_advice_and_warnings_only_when_asked(said):
             ["deepseek-ai/DeepSeek-V3", "--solve", "gpu"],
             "Smallest GPU that fits: none, no GPU in the catalog is large enough.",
         ),
-        ([MODEL, "--solve", "batch"], "Largest batch that fits: none, the plan has no card."),
+        ([MODEL, "--solve", "batch"], "Largest batch that fits: none, the plan has no GPU."),
     ],
 )
 def test_a_number_is_solved_for(said, words, line):
@@ -133,7 +133,7 @@ def test_layers_on_the_card_are_solved_for_in_llama_cpp_only(said):
     [
         ([MODEL, "--solve", "colour"], f"Choose one of {', '.join(SOLVABLE)}."),
         ([MODEL, "--solve", "micro-batch"], "inference has no micro-batch"),
-        ([MODEL, "--solve", "count"], "the plan has no card"),
+        ([MODEL, "--solve", "count"], "the plan has no GPU"),
     ],
 )
 def test_what_cannot_be_solved_for_is_said(said, words, message):

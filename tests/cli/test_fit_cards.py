@@ -41,11 +41,11 @@ def memory(capsys):
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        ("--count 4 --tp 3", "4 cards are not a multiple of tensor 3", "or the number of cards"),
+        ("--count 4 --tp 3", "4 GPUs are not a multiple of tensor 3", "or the number of GPUs"),
         ("--count 3 --tp 3", "32 attention heads are not divisible by 3", "Possible values: 2, 4, 8, 16, 32."),
         ("--count 33 --pp 33", "32 layers cannot fill 33 stages", ""),
         ("--count 2 --ep 2", "no routed experts", ""),
-        ("--count 8 --dp 4", "data parallelism of 4 needs as many cards, not 8", ""),
+        ("--count 8 --dp 4", "data parallelism of 4 needs as many GPUs, not 8", ""),
         ("--count 2 --zero 3", "ZeRO shards training states", "pipeline or tensor"),
         ("--count 2 --tp 0", "must be at least 1", ""),
         ("--count 2 --cp 2 --attention eager", "needs ring attention with flash", "sdpa or flash"),
@@ -67,7 +67,7 @@ def test_experts_go_by_whole_numbers(said):
 
 def test_stages_are_rows_of_a_table(said):
     text = said(MODEL, "--task", "training", "--gpu", "h100-sxm", "--count", "4", "--pp", "4", "--zero", "0")
-    assert "Cards Layers Needs GiB Usable Free" in text
+    assert "GPUs Layers Needs GiB Usable Free" in text
     assert text.count("1 × H100 SXM5 80 GB 8 ") == 4
     assert "4 pipeline stages" in text
 
@@ -75,14 +75,13 @@ def test_stages_are_rows_of_a_table(said):
 def test_unequal_cards_are_rows_of_their_own(said):
     text = said(MODEL, "--weights", "Q8_0", "--gpu", "RTX 4090", "--gpu", "2 x RTX 3090", "--pp", "3")
     assert "1 × GeForce RTX 4090 + 2 × GeForce RTX 3090" in text
-    assert "llama.cpp splits the layers in proportion to the cards' free memory" in text
+    assert "llama.cpp splits the layers in proportion to the GPUs' free memory" in text
 
 
 def test_unequal_cards_that_share_matrices_are_decided_by_the_smallest(said, memory):
     words = (MODEL, "--gpu", "RTX 4090", "--gpu", "h100-sxm", "--tp", "2")
-    assert (
-        "All cards hold the same amount, so the card with the least memory decides whether the workload fits."
-        in said(*words)
+    assert "All GPUs hold the same amount, so the GPU with the least memory decides whether the workload fits." in said(
+        *words
     )
     found = memory(*words)
     assert [row["gpu"] for row in found["per_gpu"]] == ["rtx-4090", "h100-sxm5-80gb"]
@@ -161,5 +160,5 @@ def test_cards_are_named_with_their_number(catalog):
 
 
 def test_no_cards_are_none(catalog):
-    with pytest.raises(SpecError, match="0 cards"):
+    with pytest.raises(SpecError, match="0 GPUs"):
         named_cards(("0 x RTX 3090",), catalog)

@@ -67,7 +67,7 @@ def test_without_pytorch_the_answer_names_what_to_install(config, capsys, monkey
     ("words", "message"),
     [
         (["--weights", "nf4"], "--weights"),
-        (["--gpu", "RTX 4090", "--gpu", "RTX 3090"], "cards of several kinds cannot be traced together"),
+        (["--gpu", "RTX 4090", "--gpu", "RTX 3090"], "GPUs of several kinds cannot be traced together"),
         (["--preset", "unsloth-llama-3.1-8b"], "model_type 'apertus' is not one of the"),
     ],
 )

@@ -97,7 +97,7 @@ def test_json_of_a_list_has_the_prices_that_it_is_filtered_by(said, tmp_path):
     cards = json.loads(file.read_text())
     assert all(card["used_price_usd"] < 1200 and card["used_price_source"] for card in cards)
     assert {"street_price_usd", "rent_usd_per_hour"} < cards[0].keys()
-    assert said("--add", str(file)).startswith(f"Added {len(cards)} cards and 0 changes.")
+    assert said("--add", str(file)).startswith(f"Added {len(cards)} GPUs and 0 changes.")
 
 
 def test_every_word_that_a_list_is_filtered_or_sorted_by_has_a_column(said):
@@ -231,7 +231,7 @@ def test_nothing_found_is_no_error(said):
             "separate command",
         ),
         (["--json", "--csv"], "--json: cannot be combined with --csv", "one of them"),
-        (["--build", "0 x l4"], "--build: 0 cards", "from 1"),
+        (["--build", "0 x l4"], "--build: 0 GPUs", "from 1"),
     ],
 )
 def test_wrong_input(said, words, message, hint):
@@ -400,7 +400,7 @@ def test_several_machines_are_set_beside_cards_with_what_is_not_known_of_them(sa
     assert "2 × DGX H100" in printed.splitlines()[0]
     assert "2 × DGX Station (V100) is not evaluated: the catalog does not name this system's accelerator." in printed
     assert (
-        "2 × DGX H100: the catalog does not list the network between the machines. The time is computed with 8 cards"
+        "2 × DGX H100: the catalog does not list the network between the machines. The time is computed with 8 GPUs"
         in printed
     )
     assert "\nDGX H100: " not in printed
@@ -500,7 +500,7 @@ INTRODUCED = {
     "DGX-1 V100 16GB": "FP16 tensor, dense (8 x 125 = 1000 by chip sum)",
     "DGX-2": "FP16 tensor, dense (16 x 125)",
     "DGX A100 320GB": "FP16 tensor, SPARSE (8 x 624); 2.5 PFLOPS dense",
-    "Tesla K80": "Card totals for two GK210 GPUs",
+    "Tesla K80": "GPU totals for two GK210 GPUs",
     "GT 930M": "two 930M boards under one name",
     "RTX 3090": "71 TFLOPS is dense with FP32 accumulate; 142 is with FP16 accumulate",
     "H100 SXM": "L2 cache",

@@ -24,7 +24,7 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     file = tmp_path / "mine.json"
     card = json.loads(said("--show", "rtx-4090", "--json"))
     file.write_text(json.dumps(card | {"id": "my-4090", "name": "RTX 4090 48 GB of mine", "aliases": []}))
-    assert said("--add", str(file)) == "Added 1 card and 0 changes.\n"
+    assert said("--add", str(file)) == "Added 1 GPU and 0 changes.\n"
     assert "RTX 4090 48 GB of mine" in said("mine")
     assert said("--change", "rtx 3090", "--paid", "720", "--power-limit", "250", "--note", "used") == (
         "GeForce RTX 3090: paid $720, limited to 250 W, used.\n"
@@ -50,14 +50,14 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
         "my-4090: RTX 4090 48 GB of mine, 24 GB",
         "rtx-3090: paid $720, limited to 250 W, used",
     ]
-    assert said("--export", str(tmp_path / "out.json")) == "Wrote 1 card and 1 change.\n"
+    assert said("--export", str(tmp_path / "out.json")) == "Wrote 1 GPU and 1 change.\n"
     printed = json.loads(said("--own", "--json"))
     assert printed == json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert (printed["schema_version"], [change["gpu"] for change in printed["changes"]]) == (1, ["rtx-3090"])
     assert said("--remove", "my-4090") == "my-4090 is removed.\n"
     assert said("--remove", "RTX 3090") == "rtx-3090 has the data of the catalog again.\n"
-    assert said("--own").startswith("No cards or changes of your own.")
-    assert said("--add", str(tmp_path / "out.json")) == "Added 1 card and 1 change.\n"
+    assert said("--own").startswith("No GPUs or changes of your own.")
+    assert said("--add", str(tmp_path / "out.json")) == "Added 1 GPU and 1 change.\n"
 
 
 def test_wrong_own_files_are_named_by_field(said, tmp_path):
@@ -65,14 +65,14 @@ def test_wrong_own_files_are_named_by_field(said, tmp_path):
     file.write_text('[{"id": "x", "name": "X", "vendor": "Nvidia"}]')
     assert "mine.json · x · vendor: there is no 'Nvidia'; choose NVIDIA" in said("--add", str(file), code=2)
     file.write_text("{}")
-    assert "contains no card and no change" in said("--add", str(file), code=2)
+    assert "contains no GPU and no change" in said("--add", str(file), code=2)
     file.write_text('{"changes": [{"gpu": "gone", "note": "x", "date": "2026-11-01"}]}')
     assert "gone is not in the catalog; the change is kept." in said("--add", str(file))
     assert "gone is not in the catalog." in said("--own")
     assert "neither your own nor changed" in said("--remove", "rtx-4090", code=2)
     card = json.loads(said("--show", "rtx-4090", "--json"))
     file.write_text(json.dumps(card))
-    assert "rtx-4090 replaces the bundled card with this id." in said("--add", str(file))
+    assert "rtx-4090 replaces the bundled GPU with this id." in said("--add", str(file))
 
 
 def test_one_figure_is_taken_back_and_the_others_stay(said):
@@ -80,7 +80,7 @@ def test_one_figure_is_taken_back_and_the_others_stay(said):
     assert said("--change", "rtx-3090", "--paid", "none") == "GeForce RTX 3090: limited to 250 W, used.\n"
     assert said("--change", "rtx-3090", "--power-limit", "none") == "GeForce RTX 3090: used.\n"
     assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: no changes.\n"
-    assert said("--own").startswith("No cards or changes of your own.")
+    assert said("--own").startswith("No GPUs or changes of your own.")
     assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: no changes.\n"
     assert "--power-limit: accepts none only with --change" in said("--build", "l4", "--power-limit", "none", code=2)
     many = said("--change", "l4", "--paid", "many", code=2)

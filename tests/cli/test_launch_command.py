@@ -54,7 +54,7 @@ def test_models_on_the_same_cards_have_fractions_and_ports_of_their_own(capsys, 
     both = ("meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm5-80gb", "--profile", "vllm", "--beside", str(plan))
     assert main(("fit", *both)) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Beside it on each card: Qwen/Qwen3-0.6B in vLLM" in said
+    assert "Beside it on each GPU: Qwen/Qwen3-0.6B in vLLM" in said
     assert "isolate neither memory nor time" in said
     assert main(("fit", *both, "--json")) == 0
     beside = json.loads(capsys.readouterr().out)["beside"]

@@ -58,7 +58,7 @@ def test_names_of_systems_differ(catalog: Catalog) -> None:
 
 
 def test_a_system_whose_cards_are_not_known_says_so(catalog: Catalog) -> None:
-    with pytest.raises(SpecError, match="does not list the cards of DGX Station"):
+    with pytest.raises(SpecError, match="does not list the GPUs of DGX Station"):
         named_cards(["dgx-station-v100"], catalog)
 
 
@@ -82,7 +82,7 @@ def test_machines_are_counted(catalog: Catalog) -> None:
 
 
 def test_no_card_is_no_number_of_cards(catalog: Catalog) -> None:
-    with pytest.raises(SpecError, match="0 cards"):
+    with pytest.raises(SpecError, match="0 GPUs"):
         named_cards(["0 x RTX 4090"], catalog)
 
 
@@ -93,5 +93,5 @@ def test_no_name_of_the_catalog_begins_with_a_number_of_cards(catalog: Catalog) 
 
 
 def test_an_error_names_the_option_that_named_the_cards(catalog: Catalog) -> None:
-    with pytest.raises(SpecError, match=r"^--build: 0 cards"):
+    with pytest.raises(SpecError, match=r"^--build: 0 GPUs"):
         named_cards(["0xl4"], catalog, "--build")

@@ -282,4 +282,4 @@ def test_a_scrape_needs_the_rate_of_its_requests(capsys):
 
 def test_a_measured_run_on_no_gpu_says_why_nothing_is_simulated(capsys):
     serve("openai-community/gpt2", "--measured", str(CORPUS / "serving-results" / "vllm-bench.json"))
-    assert "This service cannot be simulated: the plan has no card." in capsys.readouterr().out
+    assert "This service cannot be simulated: the plan has no GPU." in capsys.readouterr().out

@@ -47,10 +47,10 @@ def test_texts_go_on_below_themselves_where_nothing_may_be_cut():
         TableColumn("Value", "right"),
         TableColumn("Why", flexible=True),
     )
-    rows = [["  Supply, with headroom", "3,700 W", "a card may draw three times its power"], ["  Heat", "5", ""]]
+    rows = [["  Supply, with headroom", "3,700 W", "a GPU may draw three times its power"], ["  Heat", "5", ""]]
     assert table(heads, rows, width=36, wraps=True).splitlines() == [
         "Figure          Value  Why",
-        "  Supply,     3,700 W  a card may",
+        "  Supply,     3,700 W  a GPU may",
         "  with                 draw three",
         "  headroom             times its",
         "                       power",

@@ -173,7 +173,7 @@ FILES = {
         ("newer.json", "newer.json: made by a newer version"),
         ("net.py:Net --frob", "unrecognized arguments: --frob"),
         ("net.py:Net --gpu GTX-9999", "no accelerator is called 'GTX-9999'"),
-        ("net.py:Net --check", "--check: needs a card to check against"),
+        ("net.py:Net --check", "--check: needs a GPU to check against"),
         ("net.py:Net --count 0", "--count: '0' is too small"),
         ("net.py:Net --top some", "--top: 'some' is not a whole number"),
         ("net.py:Net --batch 0", "--batch: must be at least 1"),

@@ -180,7 +180,7 @@ def test_medians_and_shares_of_cards_say_so() -> None:
     offers = [_offer(1, 0.4, "2026-10-01", price_kind="median"), _offer(2, 0.1, "2026-10-01", gpu_count=0.5)]
     points = {point.record_id: point for point in _prices(offers=offers).rented["on-demand"].points}
     assert points["o1"].remarks == ("the median of a marketplace's offers",)
-    assert (points["o2"].price_usd, points["o2"].remarks) == (0.2, ("only 0.5 of a card",))
+    assert (points["o2"].price_usd, points["o2"].remarks) == (0.2, ("only 0.5 of a GPU",))
 
 
 def test_a_card_without_any_price() -> None:

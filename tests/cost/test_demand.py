@@ -56,7 +56,7 @@ def test_a_job_that_cannot_be_timed_says_what_is_missing() -> None:
     with pytest.raises(SpecError, match="the size of an epoch is missing"):
         run_hours(Run(amount=1, unit="epochs"), PACE)
     for pace in (None, Throughput()):
-        with pytest.raises(SpecError, match="the tokens per second of these cards are unknown"):
+        with pytest.raises(SpecError, match="the tokens per second of these GPUs are unknown"):
             run_hours(Run(amount=1, unit="tokens"), pace)
         with pytest.raises(SpecError, match="requests per second"):
             demand_of(Service(requests_per_day=10), pace)

@@ -195,7 +195,7 @@ def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -
     pace = Throughput(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
     terms, card = CostTerms(job=Service(requests_per_day=1e5)), catalog.hardware.gpu("h100-sxm5-80gb")
     told = estimate_cost(terms, card, 8, pace, catalog.cost, today)
-    answers = "at full load, the plan's cards answer 2 requests per second, 4 at a time"
+    answers = "at full load, the plan's GPUs answer 2 requests per second, 4 at a time"
     (note,) = [note for note in told.result.notes if note.startswith(answers)]
     assert "the mean wait is at most " in note
     full = terms.evolve(job=terms.job.evolve(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1))

@@ -109,7 +109,7 @@ PLANS = {
         micro_batch=8,
         activation_checkpointing="full",
     ),
-    "grpo on other cards": training(
+    "grpo on other GPUs": training(
         gpu="h200-sxm-141gb",
         method="lora",
         alignment={"method": "grpo", "engine": "other-cards", "engine_cards": 2},

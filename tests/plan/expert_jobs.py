@@ -106,7 +106,7 @@ OWN: Final = ("own",)
 JOBS: Final[tuple[ExpertJob, ...]] = (
     ExpertJob(
         "QLoRA of 8B under 20 USD in a day",
-        "weights of 5.5 GB in 4 bits and small activations: one rented 24 GB card overnight, for a few dollars",
+        "weights of 5.5 GB in 4 bits and small activations: one rented 24 GB GPU overnight, for a few dollars",
         plan_of(LLAMA_8B, QLORA, tokens(50e6)),
         Wish(budget_usd=20, deadline_hours=24),
         cheapest=together(having("rent"), cards(1, 1), GAMING, memory(16, 32), costs(0.5, 6)),
@@ -123,22 +123,22 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "the same plan, which must stay as it is",
-        "the logits and activations of 2,048 tokens do not fit in 24 GB: a card of 40 GB or more",
+        "the logits and activations of 2,048 tokens do not fit in 24 GB: a GPU of 40 GB or more",
         plan_of(LLAMA_8B, UNCHECKED, tokens(50e6)),
         Wish(having=RENT, counts=(1,), change_plan=False),
         cheapest=together(memory(32), segment("datacenter", "workstation")),
         every=lambda option, _gpu: not option.changes,
     ),
     ExpertJob(
-        "a small LoRA of 7B on a gaming card",
-        "weights of 14.5 GB in 16 bits and small activations: one card of 24 GB for less than a dollar",
+        "a small LoRA of 7B on a gaming GPU",
+        "weights of 14.5 GB in 16 bits and small activations: one GPU of 24 GB for less than a dollar",
         plan_of("mistralai/Mistral-7B-v0.3", LORA_7B, tokens(10e6)),
         Wish(having=RENT, counts=(1, 2)),
         cheapest=together(GAMING, cards(1, 1), memory(20, 32), costs(0.05, 1)),
     ),
     ExpertJob(
         "QLoRA of 70B",
-        "about 40 GB in 4 bits with the adapters: one card of 48 GB or more, or several that share it",
+        "about 40 GB in 4 bits with the adapters: one GPU of 48 GB or more, or several that share it",
         plan_of(LLAMA_70B, QLORA.evolve(micro_batch=1), tokens(10e6)),
         Wish(having=RENT),
         cheapest=together(memory(40), costs(2, 30)),
@@ -146,7 +146,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "full fine-tuning of 8B",
-        "16 bytes for each parameter make 128 GB, 64 GB with 8-bit states: data-center cards, sharing the states",
+        "16 bytes for each parameter make 128 GB, 64 GB with 8-bit states: data-center GPUs, sharing the states",
         plan_of(LLAMA_8B, FULL_8B, tokens(100e6)),
         Wish(having=RENT),
         cheapest=together(segment("datacenter"), memory(LARGE_GIB)),
@@ -154,8 +154,8 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
         every=memory(64),
     ),
     ExpertJob(
-        "full fine-tuning of 8B on two 48 GB cards at a lab",
-        "two cards of 48 GB share the states, and an 8-bit optimizer makes room: nothing smaller does",
+        "full fine-tuning of 8B on two 48 GB GPUs at a lab",
+        "two GPUs of 48 GB share the states, and an 8-bit optimizer makes room: nothing smaller does",
         plan_of(LLAMA_8B, FULL_8B.evolve(sequence_length=2_048), DailyHours(hours_per_day=8)),
         Wish(having=OWN, counts=(2,), vendors=("NVIDIA",)),
         cheapest=together(memory(64), sharded),
@@ -163,7 +163,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "pretraining of 1.3B on 30B tokens under 5,000 USD",
-        "6 × 1.3e9 × 30e9 = 2.3e20 FLOP: some 200 hours of an H100; eight fast cards do it in a day or two",
+        "6 × 1.3e9 × 30e9 = 2.3e20 FLOP: some 200 hours of an H100; eight fast GPUs do it in a day or two",
         plan_of("facebook/opt-1.3b", PRETRAIN, tokens(30e9)),
         Wish(budget_usd=5_000, having=RENT),
         cheapest=together(cards(1, 8), costs(100, 1_500)),
@@ -172,7 +172,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "pretraining of 7B on 1T tokens in a month",
-        "4e22 FLOP: 28,000 H100 hours at 400 TFLOP/s, so at least 64 cards in eight machines, with a network",
+        "4e22 FLOP: 28,000 H100 hours at 400 TFLOP/s, so at least 64 GPUs in eight machines, with a network",
         plan_of("meta-llama/Llama-2-7b-hf", PRETRAIN_7B, tokens(1e12)),
         Wish(deadline_hours=720, having=RENT, counts=(8, 64, 128)),
         cheapest=together(cards(64, 128), segment("datacenter"), costs(30_000, 500_000)),
@@ -180,7 +180,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "an impossible deadline",
-        "nothing trains on a billion tokens in 36 seconds; the closest is a machine of eight of the fastest cards",
+        "nothing trains on a billion tokens in 36 seconds; the closest is a machine of eight of the fastest GPUs",
         plan_of(LLAMA_8B, QLORA, tokens(1e9)),
         Wish(deadline_hours=0.01),
         nothing=True,
@@ -188,7 +188,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "an impossible budget",
-        "five cents pay for no card for hours; the closest is the cheapest gaming card",
+        "five cents pay for no GPU for hours; the closest is the cheapest gaming GPU",
         plan_of(LLAMA_8B, QLORA, tokens(50e6)),
         Wish(budget_usd=0.05),
         nothing=True,
@@ -196,7 +196,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "no budget, only speed",
-        "a machine of eight of the newest data-center cards",
+        "a machine of eight of the newest data-center GPUs",
         plan_of(LLAMA_8B, QLORA, tokens(50e6)),
         Wish(having=RENT),
         fastest=together(cards(8, 8), among("b200", "b300", "gb200", "h200", "h100")),
@@ -212,7 +212,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "70B to 50 users, quantized",
-        "40 GB in 4 bits and 50 contexts of 1.3 GB each: about 100 GB, one large card or several",
+        "40 GB in 4 bits and 50 contexts of 1.3 GB each: about 100 GB, one large GPU or several",
         plan_of(LLAMA_70B, VLLM.evolve(batch=50, weights="awq4-128"), Service(requests_per_day=20_000)),
         Wish(having=RENT),
         cheapest=together(memory(90), cards(1, 4)),
@@ -220,14 +220,14 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "70B to 50 users, where fewer bits are allowed",
-        "4-bit weights fit on less than half of the cards that 16 bits need",
+        "4-bit weights fit on less than half of the GPUs that 16 bits need",
         plan_of(LLAMA_70B, VLLM.evolve(batch=50), Service(requests_per_day=20_000)),
         Wish(having=RENT, quantize=True, counts=(1, 2)),
         cheapest=together(changed, memory(75), cards(1, 4)),
     ),
     ExpertJob(
         "8B to two million requests a day",
-        "a machine answers some ten requests a second at best: at the peak several cards, and how many is said",
+        "a machine answers some ten requests a second at best: at the peak several GPUs, and how many is said",
         plan_of(LLAMA_8B, VLLM.evolve(batch=64), Service(requests_per_day=2_000_000)),
         Wish(having=RENT),
         cheapest=cards(2, 64),
@@ -235,7 +235,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "a chat assistant of 32B at a desk",
-        "20 GB in 4 bits: a card of 24 to 32 GB, or two smaller ones that split the layers",
+        "20 GB in 4 bits: a GPU of 24 to 32 GB, or two smaller ones that split the layers",
         plan_of(QWEN_32B, GGUF, DailyHours(hours_per_day=6), buy=DESK),
         Wish(having=OWN, min_tokens_per_second=15),
         cheapest=together(BOARDS, cards(1, 2), memory(20, 48)),
@@ -243,7 +243,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "70B at a desk within one circuit",
-        "42 GB in 4 bits: two cards of 24 GB or one of 48 GB, in one machine on 1,800 W",
+        "42 GB in 4 bits: two GPUs of 24 GB or one of 48 GB, in one machine on 1,800 W",
         plan_of(LLAMA_70B, GGUF.evolve(context_length=4_096), DailyHours(hours_per_day=8), buy=DESK),
         Wish(having=OWN, min_tokens_per_second=5),
         cheapest=together(BOARDS, cards(1, 2), memory(44, 100)),
@@ -251,7 +251,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "fine-tuning of 8B at a desk in Germany",
-        "cards in slots, at most two, on the 3,680 W of a socket there",
+        "GPUs in slots, at most two, on the 3,680 W of a socket there",
         plan_of(LLAMA_8B, QLORA, DailyHours(hours_per_day=8), buy=DESK, region="DE"),
         Wish(having=OWN),
         cheapest=together(BOARDS, cards(1, 2), memory(12)),
@@ -259,14 +259,14 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "8B for one person",
-        "5 GB in 4 bits: an ordinary gaming card, faster than one reads",
+        "5 GB in 4 bits: an ordinary gaming GPU, faster than one reads",
         plan_of(LLAMA_8B, GGUF, DailyHours(hours_per_day=4), buy=DESK),
         Wish(having=OWN, min_tokens_per_second=20),
         cheapest=together(BOARDS, cards(1, 2), memory(6, 24), costs(5, 60)),
     ),
     ExpertJob(
         "ten thousand images of SDXL",
-        "7 GB in 16 bits: a gaming card for some hours, for a few dollars",
+        "7 GB in 16 bits: a gaming GPU for some hours, for a few dollars",
         plan_of("stabilityai/stable-diffusion-xl-base-1.0", Inference(batch=1), Run(amount=10_000, unit="samples")),
         Wish(having=RENT, counts=(1,), min_samples_per_second=0.05),
         cheapest=together(GAMING, memory(10), costs(1, 15)),
@@ -274,7 +274,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "images of FLUX at a desk",
-        "12 billion parameters and the text encoders take 34 GB in 16 bits: a card of 40 GB or more",
+        "12 billion parameters and the text encoders take 34 GB in 16 bits: a GPU of 40 GB or more",
         plan_of("black-forest-labs/FLUX.1-dev", Inference(batch=1), DailyHours(hours_per_day=4), buy=DESK),
         Wish(having=OWN),
         cheapest=together(segment("workstation"), cards(1, 1), memory(40)),
@@ -282,14 +282,14 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "embedding of five billion tokens",
-        "a model of 0.6 billion parameters: any card, so the cheapest one, for a few dollars",
+        "a model of 0.6 billion parameters: any GPU, so the cheapest one, for a few dollars",
         plan_of("BAAI/bge-m3", Inference(batch=64, context_length=512, prompt_length=512), tokens(5e9)),
         Wish(having=RENT, counts=(1,)),
         cheapest=together(GAMING, costs(0.5, 20)),
     ),
     ExpertJob(
         "a lab buys for three years of daily training",
-        "single cards can be bought in slots only; modules come in whole servers of eight",
+        "single GPUs can be bought in slots only; modules come in whole servers of eight",
         plan_of(LLAMA_8B, LAB_LORA, DailyHours(hours_per_day=20, days_per_week=7), horizon_years=3),
         Wish(having=OWN),
         cheapest=together(BOARDS, cards(1, 4)),
@@ -298,7 +298,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "8B in colocation",
-        "no gaming cards, whose driver is not licensed for data centers: workstation or data-center cards",
+        "no gaming GPUs, whose driver is not licensed for data centers: workstation or data-center GPUs",
         plan_of(
             LLAMA_8B,
             VLLM.evolve(batch=32),

@@ -73,7 +73,7 @@ def test_a_model_that_does_not_fit_beside_the_others_is_told():
 
 
 @pytest.mark.parametrize(
-    ("gpu", "message"), [(None, "cards of one kind"), ("radeon-680m", "usable memory of these cards is unknown")]
+    ("gpu", "message"), [(None, "GPUs of one kind"), ("radeon-680m", "usable memory of these GPUs is unknown")]
 )
 def test_cards_have_to_be_known(gpu, message):
     with pytest.raises(SpecError, match=message):

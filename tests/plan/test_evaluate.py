@@ -169,7 +169,7 @@ def test_of_unequal_cards_the_fullest_is_answered_for(catalog):
 def test_a_count_beside_unequal_cards_must_be_theirs():
     cards = {"gpus": [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3090", "count": 1}]}
     model = ModelChoice(id="meta-llama/Llama-3.1-8B")
-    with pytest.raises(SpecError, match=r"count is 3, but workload\.gpus names 2 cards"):
+    with pytest.raises(SpecError, match=r"count is 3, but workload\.gpus names 2 GPUs"):
         Plan(model=model, workload=Inference.model_validate(cards), count=3)
 
 

@@ -31,14 +31,14 @@ def test_the_plans_card_has_costs_of_renting_and_owning(catalog):
 @pytest.mark.parametrize(
     ("changes", "reason", "field"),
     [
-        ({"gpu": None}, "The plan has no card", "gpu"),
+        ({"gpu": None}, "The plan has no GPU", "gpu"),
         (
             {
                 "gpu": None,
                 "count": 2,
                 "workload": Inference(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1))),
             },
-            "a mix of different cards",
+            "a mix of different GPUs",
             "workload.gpus",
         ),
         (
@@ -62,7 +62,7 @@ def _machine_notes(catalog: Catalog, **changes: object) -> list[str]:
 
 def test_cards_that_are_also_sold_as_one_machine_name_both_prices(catalog):
     (undated,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=4)
-    assert "99,600 USD for cards and host" in undated
+    assert "99,600 USD for GPUs and host" in undated
     assert "DGX Station A100 320 GB, 149,000 USD (list price, no date)" in undated
 
 

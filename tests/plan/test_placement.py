@@ -38,7 +38,7 @@ def test_replicas_for_other_numbers_of_cards_are_a_reason(catalog: Catalog) -> N
     plan = LLAMA.evolve(workload=Training(parallel=Parallel(data=8)), gpu="h100-sxm5-80gb", count=8)
     found = fits_by_system(plan, catalog)
     assert found["dgx-h100"].fit is not None
-    assert found["gb200-nvl72"].reason == "parallel.data: data parallelism of 8 needs as many cards, not 72"
+    assert found["gb200-nvl72"].reason == "parallel.data: data parallelism of 8 needs as many GPUs, not 72"
 
 
 def test_unequal_cards_of_the_plan_give_way(catalog: Catalog) -> None:

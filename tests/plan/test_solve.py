@@ -128,7 +128,7 @@ def test_numbers_end_at_what_may_be_asked(catalog):
 @pytest.mark.parametrize(
     ("plan", "field", "reason"),
     [
-        (READING.evolve(gpu=None), "batch", "the plan has no card"),
+        (READING.evolve(gpu=None), "batch", "the plan has no GPU"),
         (READING.evolve(gpu="tpu-v5e"), "batch", "TPUs run compiled XLA programs"),
         (READING.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B")), "batch", "not even 1 fits"),
         (
@@ -138,7 +138,7 @@ def test_numbers_end_at_what_may_be_asked(catalog):
         ),
         (READING, "gpu_layers", "only llama.cpp can keep layers in RAM"),
     ],
-    ids=["no card", "unsupported", "too large", "fixed length", "other software"],
+    ids=["no GPU", "unsupported", "too large", "fixed length", "other software"],
 )
 def test_without_a_value_the_reason_is_said(catalog, plan, field, reason):
     found = largest_that_fits(plan, catalog, field)
@@ -150,7 +150,7 @@ def test_without_a_value_the_reason_is_said(catalog, plan, field, reason):
 def test_a_card_of_which_little_is_known_gives_no_verdict(catalog):
     unknown = next(gpu for gpu in catalog.hardware.gpus if catalog.hardware.usable_memory(gpu) is None)
     found = largest_that_fits(READING.evolve(gpu=unknown.id), catalog, "batch")
-    assert found.reason == "the usable memory of the card is unknown"
+    assert found.reason == "the usable memory of the GPU is unknown"
 
 
 @pytest.mark.parametrize(("plan", "field"), [(READING, "micro_batch"), (LEARNING, "batch"), (LEARNING, "colour")])
@@ -191,7 +191,7 @@ def test_cards_share_the_network_where_one_is_not_enough(catalog, workload, how)
 
 
 def test_cards_are_counted_of_a_kind(catalog):
-    with pytest.raises(SpecError, match="the plan has no card"):
+    with pytest.raises(SpecError, match="the plan has no GPU"):
         fewest_cards(READING.evolve(gpu=None), catalog)
 
 

@@ -176,14 +176,14 @@ def test_zero_3_over_unequal_cards_has_no_warning(catalog):
 def test_a_cache_of_few_heads_is_repeated(catalog):
     asked = Inference(profile="vllm", batch=16, context_length=32_768, parallel=Parallel(tensor=16))
     sentence = card_warnings(catalog, MIDDLE, asked, 16)["repeated-cache"]
-    assert "16 cards share 8 key-value heads, and each card holds 12 % of it" in sentence
+    assert "16 GPUs share 8 key-value heads, and each GPU holds 12 % of it" in sentence
     assert "repeated-cache" not in card_warnings(catalog, MIDDLE, asked.evolve(parallel=Parallel(tensor=8)), 8)
     assert "repeated-cache" not in card_warnings(catalog, MIDDLE, asked.evolve(batch=1, context_length=64), 16)
 
 
 def test_a_latent_cache_is_on_every_card(catalog):
     asked = Inference(profile="vllm", batch=64, context_length=32_768, parallel=Parallel(tensor=8))
-    assert "the latent cache is on every card" in card_warnings(catalog, LATENT, asked, 8)["repeated-cache"]
+    assert "the latent cache is on every GPU" in card_warnings(catalog, LATENT, asked, 8)["repeated-cache"]
 
 
 def test_large_nccl_buffers_have_a_warning(catalog):

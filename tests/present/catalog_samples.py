@@ -13,7 +13,7 @@ def card(**changes):
     return Gpu(
         **{
             "id": "a-card",
-            "name": "A card",
+            "name": "A GPU",
             "vendor": "NVIDIA",
             "segment": "consumer",
             "architecture": "Ada Lovelace",

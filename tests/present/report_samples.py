@@ -34,7 +34,7 @@ DRAWING = Drawing(
     'Parts: "a" & b.',
 )
 SAMPLE = Report(
-    title="Model on 1 × card",
+    title="Model on 1 × GPU",
     question="Does it fit?",
     answers=(ReportAnswer(f"Fits: 3{THIN}GiB", "on one\ncard", "ok"), ReportAnswer("Rent", "")),
     sections=(

@@ -150,7 +150,7 @@ def test_dates():
 def test_words():
     assert [fmt.yes_no(value) for value in (True, False, None)] == ["yes", "no", "unknown"]
     assert fmt.count_of(2, "RTX 4090") == "2 × RTX 4090"
-    assert [fmt.plural(number, "card") for number in (1, 2)] == ["1 card", "2 cards"]
+    assert [fmt.plural(number, "card") for number in (1, 2)] == ["1 GPU", "2 GPUs"]
     assert fmt.listing(()) == ""
     assert fmt.listing(("a",)) == "a"
     assert fmt.listing(("a", "b", "c"), "or") == "a, b or c"
@@ -247,5 +247,5 @@ def test_two_sizes_have_as_many_figures_as_tell_them_apart(first, second, texts)
 
 
 def test_a_number_stays_on_the_line_of_its_unit():
-    assert fmt.unbroken(f"2 cards, 16.4{THIN}GiB") == "2 cards, 16.4\u202fGiB"
+    assert fmt.unbroken(f"2 GPUs, 16.4{THIN}GiB") == "2 GPUs, 16.4\u202fGiB"
     assert fmt.unbroken("needs 7.77 – 11.3") == "needs 7.77\u00a0–\u00a011.3"

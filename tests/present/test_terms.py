@@ -101,7 +101,7 @@ def test_a_card_without_a_figure_says_nothing(catalog, serving):
 
 def test_memory_of_other_programs_is_said(catalog):
     plan = Plan(model=MODEL, workload=Inference(other_processes_bytes=2**30), gpu="rtx-4090")
-    assert in_plan("Used by other programs", evaluate(plan, catalog)) == f"In your plan: 1.00{THIN}GiB of the card."
+    assert in_plan("Used by other programs", evaluate(plan, catalog)) == f"In your plan: 1.00{THIN}GiB of the GPU."
 
 
 def test_speeds_are_those_of_the_task(serving, training):

@@ -56,7 +56,7 @@ DIFFERENCES = (
         name="cuDNN scratch", explanation="chosen by it", source="its manual", bytes=0, high_bytes=GIB, place="b"
     ),
     TraceDifference(
-        name="reserve", explanation="on this card", source="measured", bytes=MIB, low_bytes=MIB, high_bytes=GIB
+        name="reserve", explanation="on this GPU", source="measured", bytes=MIB, low_bytes=MIB, high_bytes=GIB
     ),
 )
 

@@ -66,7 +66,7 @@ def test_every_card_is_a_replica():
 
 
 def test_replicas_without_cards_are_refused():
-    with pytest.raises(SpecError, match="data parallelism of 8 needs as many cards, not 2"):
+    with pytest.raises(SpecError, match="data parallelism of 8 needs as many GPUs, not 2"):
         with_defaults(Training(parallel=Parallel(data=8)), small_llama(), count=2)
 
 

@@ -101,7 +101,7 @@ else:
         __base__=Output,
         **{name: (info.annotation, ...) for name, info in Evaluation.model_fields.items() if not info.exclude},
         # Printed, too, but no field: it is estimated on first use.
-        time=(TimeResult | None, Field(description="duration of one step or request; null without a card")),
+        time=(TimeResult | None, Field(description="duration of one step or request; null without a GPU")),
     )
 
 
@@ -156,7 +156,7 @@ class GpuOutput(Gpu, _Rent):
     street_price_source: Annotated[str | None, OPTIONAL] = None
     used_price_usd: Annotated[float | None, OPTIONAL] = None
     used_price_source: Annotated[str | None, OPTIONAL] = None
-    price_usd: Annotated[float | None, OPTIONAL] = Field(default=None, description="price of one card, new or used")
+    price_usd: Annotated[float | None, OPTIONAL] = Field(default=None, description="price of one GPU, new or used")
     price_source: Annotated[str | None, OPTIONAL] = None
     fit: Annotated[_CardFit | None, OPTIONAL] = Field(default=None, description="with --fits")
     job: Annotated[_CardJob | None, OPTIONAL] = Field(default=None, description="with --fits")
@@ -268,7 +268,7 @@ class DiagnosisOutput(Output):
     is_heuristic: bool
     evidence: tuple[EvidenceOutput, ...]
     advice: tuple[str, ...]
-    unreported: tuple[str, ...] = Field(description="quantities that the card's driver does not report")
+    unreported: tuple[str, ...] = Field(description="quantities that the GPU's driver does not report")
     also: tuple[OtherFindingOutput, ...]
 
 
@@ -282,8 +282,8 @@ class DeviceOutput(Quantities):
     mig_parent: str | None
     mig_instance: tuple[int, int] | None
     mig_profile: str | None
-    driver: str | None = Field(description="kernel driver or library that reads the card; null for NVIDIA's")
-    sharing: SharingKind | None = Field(description="how processes share the card, if several do")
+    driver: str | None = Field(description="kernel driver or library that reads the GPU; null for NVIDIA's")
+    sharing: SharingKind | None = Field(description="how processes share the GPU, if several do")
     state: DeviceState
     facts: Mapping[str, float | None]
     facts_missing: Mapping[str, Cause]
@@ -491,18 +491,18 @@ OUTPUTS: Final[Mapping[str, Described]] = {
     "cost": Described(CostOutput, "the cost of a plan's job"),
     "fit": Described(FitOutput, "the evaluation of a plan"),
     "fit list-presets": Described(tuple[Preset, ...], "the presets, with those fields that they set", is_file=True),
-    "fleet": Described(FleetOutput, "the cards of a fleet"),
-    "gpus": Described(tuple[GpuOutput, ...], "a list of cards"),
+    "fleet": Described(FleetOutput, "the GPUs of a fleet"),
+    "gpus": Described(tuple[GpuOutput, ...], "a list of GPUs"),
     "gpus build": Described(BuildOutput, "power and cooling of a build"),
-    "gpus here": Described(tuple[DetectedCard, ...], "the cards of this machine"),
-    "gpus own": Described(OwnHardware, "your own cards and changes", is_file=True),
+    "gpus here": Described(tuple[DetectedCard, ...], "the GPUs of this machine"),
+    "gpus own": Described(OwnHardware, "your own GPUs and changes", is_file=True),
     "gpus systems": Described(tuple[SystemOutput, ...], "a list of systems"),
     "launch": Described(LaunchSettings, "launch files and their settings"),
     "man": Described(PageOutput, "the manual page"),
     "models": Described(tuple[ModelRecord, ...], "a list of models"),
     "models show": Described(ModelRecord | Architecture, "a model of the catalog, or the architecture that a file has"),
     "models supported": Described(tuple[str, ...], "the types of models that are read"),
-    "monitor": Described(MonitorOutput, "the cards at one time; one object a line without --once"),
+    "monitor": Described(MonitorOutput, "the GPUs at one time; one object a line without --once"),
     "monitor doctor": Described(tuple[_SetupCheck, ...], "what can be monitored, and how to fix the rest"),
     "monitor export": Described(TableExport | TrackerExport, "an exported recording"),
     "monitor import": Described(ImportOutput, "a log that became a recording"),

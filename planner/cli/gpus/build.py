@@ -43,19 +43,19 @@ _HEADS: Final = (
 
 def add_build_options(group: argparse._ArgumentGroup) -> None:
     """Add `--build` and the options that apply to builds."""
-    group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
+    group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of GPUs: "2 x RTX 5090" l4')
     group.add_argument(
         "--host-watts",
         metavar="W",
         type=number_type(WATTS, 1, MOST_WATTS),
-        help="power of the machine without its cards, in watts [450]",
+        help="power of the machine without its GPUs, in watts [450]",
     )
     group.add_argument(
         "--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS rating of the power supply [gold]"
     )
     circuits = ", ".join(CIRCUITS)
     group.add_argument("--circuit", metavar="KIND", choices=list(CIRCUITS), help=f"{circuits} [120V-15A]")
-    limited = "power limit of each card of --build, or of the card of --change (none removes it)"
+    limited = "power limit of each GPU of --build, or of the GPU of --change (none removes it)"
     group.add_argument("--power-limit", metavar="W", type=number_type(WATTS, 1, MOST_WATTS, TAKE_BACK), help=limited)
 
 
@@ -85,7 +85,7 @@ def _print_system(arguments: argparse.Namespace, system: System, highest_watts: 
             raise SpecError(
                 name,
                 f"the power of {system.name} is published as a whole",
-                "Leave it out, or name cards instead of a system.",
+                "Leave it out, or name GPUs instead of a system.",
             )
     circuit = CIRCUITS[arguments.circuit] if arguments.circuit else smallest_circuit(highest_watts)
     steps = machine_figures(system, circuit)

@@ -118,7 +118,7 @@ examples:
   gpu-planner gpus --here
 
 A PLAN.json is written by `gpu-planner fit --save`, by `gpu-planner cost --save` and by the window. For example, LoRA of
-a 70B model sharded over eight cards: on a DGX A100 compared with eight H100, and on eight of every card, sorted by the
+a 70B model sharded over eight GPUs: on a DGX A100 compared with eight H100, and on eight of every GPU, sorted by the
 cost of a run or of a million tokens:
   gpu-planner cost meta-llama/Llama-3.1-70B --task training --method lora --zero 3 --checkpointing full \\
       --gpu "8 x H100 SXM" --tokens 50e6 --save lora.json
@@ -129,12 +129,12 @@ cost of a run or of a million tokens:
 fields for --where and --sort:
 {fields}
 
-fields with --systems; those that cards have too are in the same unit, and are totals of the whole system:
+fields with --systems; those that GPUs have too are in the same unit, and are totals of the whole system:
 {system_fields}
 
 --where combines comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ searches for text within text.
-An unknown value is neither true nor false: a card without a price matches neither `price < 1000` nor
-`not (price < 1000)`, and a card with unknown links neither `nvlink` nor `not nvlink`."""
+An unknown value is neither true nor false: a GPU without a price matches neither `price < 1000` nor
+`not (price < 1000)`, and a GPU with unknown links neither `nvlink` nor `not nvlink`."""
 
 
 def run(argv: list[str], today: date | None = None) -> int:
@@ -182,12 +182,12 @@ def make_parser(*, with_workload: bool = False) -> Parser:
     examples = _EXAMPLES.format(fields=_field_lines(GPU_QUERY_SCHEMA), system_fields=_field_lines(SYSTEM_QUERY_SCHEMA))
     parser = Parser("gpu-planner gpus", _DESCRIPTION, examples)
     choice = parser.add_argument_group("selection")
-    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the card's name, vendor or architecture")
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the GPU's name, vendor or architecture")
     choice.add_argument("--where", metavar="EXPR", help="filter by an expression over the fields below")
     choice.add_argument(
         "--fits",
         metavar="MODEL",
-        help="check each card or system with a model (batch 1) or a PLAN.json, changed by the options of fit, such as "
+        help="check each GPU or system with a model (batch 1) or a PLAN.json, changed by the options of fit, such as "
         "--weights Q4_K_M --context 32k; see below",
     )
     choice.add_argument(
@@ -205,21 +205,21 @@ def make_parser(*, with_workload: bool = False) -> Parser:
         "--compare",
         metavar="GPU",
         nargs="+",
-        help='compare cards or systems, such as "2 x RTX 3090", with the plan of --fits on each',
+        help='compare GPUs or systems, such as "2 x RTX 3090", with the plan of --fits on each',
     )
     other.add_argument(
-        "--show", metavar="GPU", help="show a card or a system: figures with sources, prices, software, speeds"
+        "--show", metavar="GPU", help="show a GPU or a system: figures with sources, prices, software, speeds"
     )
     other.add_argument(
         "--slices",
         metavar="PROFILE",
         nargs="+",
-        help="with --show, where these slices (MIG) lie on the card, such as 3g.40gb 2g.20gb, or why they cannot",
+        help="with --show, where these slices (MIG) lie on the GPU, such as 3g.40gb 2g.20gb, or why they cannot",
     )
-    other.add_argument("--systems", action="store_true", help="list machines, not cards: DGX, NVL72, TPU slices")
-    other.add_argument("--here", action="store_true", help="show the cards of this machine, matched with the catalog")
+    other.add_argument("--systems", action="store_true", help="list machines, not GPUs: DGX, NVL72, TPU slices")
+    other.add_argument("--here", action="store_true", help="show the GPUs of this machine, matched with the catalog")
     add_build_options(parser.add_details("power and cooling"))
-    add_own_options(parser.add_details("cards of your own"))
+    add_own_options(parser.add_details("GPUs of your own"))
     parser.add_general_options()
     if with_workload:
         add_hidden_workload_options(parser)

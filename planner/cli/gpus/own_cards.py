@@ -36,20 +36,18 @@ _CHANGE_OPTIONS_HINT: Final = (
 
 def add_own_options(group: argparse._ArgumentGroup) -> None:
     """Add the options that read and write the user's own hardware."""
-    group.add_argument("--add", metavar="FILE", help="add cards and changes from a JSON file")
-    group.add_argument(
-        "--change", metavar="GPU", help="change your data of a card with --paid, --power-limit or --note"
-    )
+    group.add_argument("--add", metavar="FILE", help="add GPUs and changes from a JSON file")
+    group.add_argument("--change", metavar="GPU", help="change your data of a GPU with --paid, --power-limit or --note")
     group.add_argument(
         "--paid",
         metavar="USD",
         type=number_type(MONEY, 0, MOST_USD, TAKE_BACK),
-        help="the price that you paid for one card, or none to remove it",
+        help="the price that you paid for one GPU, or none to remove it",
     )
-    group.add_argument("--note", metavar="TEXT", help='a note of your own on the card; "" removes the note')
-    group.add_argument("--remove", metavar="GPU", help="remove a card of your own, or your changes to a card")
-    group.add_argument("--own", action="store_true", help="list your own cards and changes")
-    group.add_argument("--export", metavar="FILE", help="write your own cards and changes to a file")
+    group.add_argument("--note", metavar="TEXT", help='a note of your own on the GPU; "" removes the note')
+    group.add_argument("--remove", metavar="GPU", help="remove a GPU of your own, or your changes to a GPU")
+    group.add_argument("--own", action="store_true", help="list your own GPUs and changes")
+    group.add_argument("--export", metavar="FILE", help="write your own GPUs and changes to a file")
 
 
 def requests_own_hardware(arguments: argparse.Namespace) -> bool:
@@ -72,15 +70,15 @@ def _add_from_file(arguments: argparse.Namespace, bundled: HardwareCatalog, file
     path = Path(arguments.add)
     added = read_own(path, today)
     if not added.cards and not added.changes:
-        raise PlannerError(f"{path} contains no card and no change", "The file needs `cards` or `changes`.")
+        raise PlannerError(f"{path} contains no GPU and no change", "The file needs `cards` or `changes`.")
     own = read_own(file).merged_with(added)
     problem = first_problem(with_own_hardware(bundled, own), added)
     if problem is not None:
         raise CatalogError(path, *problem)
     write_own(file, own)
-    lines = [f"Added {fmt.plural(len(added.cards), 'card')} and {fmt.plural(len(added.changes), 'change')}."]
+    lines = [f"Added {fmt.plural(len(added.cards), 'GPU')} and {fmt.plural(len(added.changes), 'change')}."]
     known = {gpu.id for gpu in bundled.gpus}
-    lines += [f"{card.id} replaces the bundled card with this id." for card in added.cards if card.id in known]
+    lines += [f"{card.id} replaces the bundled GPU with this id." for card in added.cards if card.id in known]
     lines += [f"{name} is not in the catalog; the change is kept." for name in unknown_changes(bundled, own)]
     return "\n".join(lines)
 
@@ -144,7 +142,7 @@ def _remove_card(arguments: argparse.Namespace, bundled: HardwareCatalog, file: 
         raise SpecError(
             "--remove",
             f"{gpu_id} is neither your own nor changed by you",
-            "`gpu-planner gpus --own` lists your cards and changes.",
+            "`gpu-planner gpus --own` lists your GPUs and changes.",
         )
     write_own(file, own.without(gpu_id))
     is_bundled = any(gpu.id == gpu_id for gpu in bundled.gpus)
@@ -158,13 +156,13 @@ def _own_hardware_list(arguments: argparse.Namespace, bundled: HardwareCatalog, 
     lines = [f"{card.id}: {card.name}, {card.memory_label}" for card in own.cards]
     lines += [f"{change.gpu}: {change_summary(change)}" for change in own.changes]
     lines += [f"{name} is not in the catalog." for name in unknown_changes(bundled, own)]
-    return "\n".join(lines) or "No cards or changes of your own. Use --add FILE or --change GPU."
+    return "\n".join(lines) or "No GPUs or changes of your own. Use --add FILE or --change GPU."
 
 
 def _export_to_file(arguments: argparse.Namespace, _bundled: HardwareCatalog, file: Path, _: date) -> str:
     own = read_own(file)
     write_own(Path(arguments.export), own)
-    return f"Wrote {fmt.plural(len(own.cards), 'card')} and {fmt.plural(len(own.changes), 'change')}."
+    return f"Wrote {fmt.plural(len(own.cards), 'GPU')} and {fmt.plural(len(own.changes), 'change')}."
 
 
 _Action = Callable[[argparse.Namespace, HardwareCatalog, Path, date], str]

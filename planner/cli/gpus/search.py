@@ -105,7 +105,7 @@ _DEFAULT_COLUMNS_WITH_PLAN: Final = ("name", "fits", "job_time", "job_cost", "me
 _PRICE_COLUMN: Final = replace(
     BUYING_COLUMN, text=lambda row: fmt.UNKNOWN if row.buying is None else buying_phrase(row.buying, row.gpu)
 )
-_PRICE_NOTE: Final = "Price: what sellers asked for one card, with the year; at launch: the list price of that year."
+_PRICE_NOTE: Final = "Price: what sellers asked for one GPU, with the year; at launch: the list price of that year."
 _HOLDING_HINT: Final = "Those that hold it, the cheapest first: --where 'fits == \"fits\"' --sort price"
 _MEMORY_SIZE: Final = re.compile(r"(\d{1,4})\s?g(?:i?b)?", re.IGNORECASE)
 _LIST_COLUMNS: Final = tuple(_PRICE_COLUMN if column.key == "buy" else column for column in GPU_COLUMNS)
@@ -196,7 +196,7 @@ def _empty_list_hint(words: Sequence[str], query: GpuQuery, catalog: Catalog) ->
     """Return what else `words` that no name holds may mean: cards to compare, a bound, or other hardware."""
     names = [word for word in words if hardware_family(catalog.hardware, word)]
     if len(names) > 1:
-        return f"Cards are compared by: gpu-planner gpus --compare {shlex.join(names)}"
+        return f"GPUs are compared by: gpu-planner gpus --compare {shlex.join(names)}"
     from planner.cli.command_guess import suggested_command
 
     text = " ".join(words)
@@ -204,7 +204,7 @@ def _empty_list_hint(words: Sequence[str], query: GpuQuery, catalog: Catalog) ->
     if "--" in (meant := suggested_command(words, catalog)):
         return f"Did you mean: {meant}\n{about}"
     if "price <" in query.where:
-        return "Prices are of new cards; used ones are found by --where 'used < 700', rents by --where 'rent < 1'."
+        return "Prices are of new GPUs; used ones are found by --where 'used < 700', rents by --where 'rent < 1'."
     if any(map(str.isdigit, words)) and not names:
         return "Bounds are given by options: --price-under 700, --where 'memory_gib >= 24'."
     return about

@@ -238,12 +238,12 @@ def make_parser() -> Parser:
     target_group.add_argument("target", metavar="TARGET", nargs="?", help="the module or script to trace; see below")
     target_group.add_argument("-m", dest="module", metavar="MODULE", help="trace a package's module run as a script")
     hardware = parser.add_argument_group("hardware")
-    hardware.add_argument("--gpu", metavar="GPU", help='a card, such as "RTX 4090" or h100-sxm')
+    hardware.add_argument("--gpu", metavar="GPU", help='a GPU, such as "RTX 4090" or h100-sxm')
     hardware.add_argument(
         "--count",
         metavar="N",
         type=number_type(COUNT, 1, 100_000),
-        help="number of these cards, all like the traced rank [--ranks]",
+        help="number of these GPUs, all like the traced rank [--ranks]",
     )
     hardware.add_argument(
         "--allocator", metavar="SETTINGS", help="allocator settings as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]"
@@ -278,7 +278,7 @@ def _check_arguments(arguments: argparse.Namespace, command: list[str]) -> None:
         hint = 'Name a target: gpu-planner trace net.py:Net --input "x=8x3x224x224:float32".'
         raise PlannerError("no target is given", hint)
     if arguments.check and arguments.gpu is None:
-        raise SpecError("--check", "needs a card to check against", "Add --gpu.")
+        raise SpecError("--check", "needs a GPU to check against", "Add --gpu.")
     for option, path, is_replaceable in (
         ("--save", arguments.save, is_recording_file),
         ("--csv", arguments.csv, _is_csv_file),

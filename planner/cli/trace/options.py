@@ -127,7 +127,7 @@ def add_trace_options(parser: Parser) -> None:
     groups["training"].add_argument(
         "--freeze", metavar="PATTERN", action="append", default=[], help="names of parameters not to train; repeatable"
     )
-    several_cards = parser.add_details("several cards")
+    several_cards = parser.add_details("several GPUs")
     several_cards.add_argument(
         "--ranks", metavar="N", help="number of processes, of which one is traced and none launched [1]"
     )

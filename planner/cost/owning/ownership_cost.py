@@ -31,9 +31,9 @@ _MONTHS: Final = 12
 _WATTS: Final = 1_000
 _JOB: Final = "the job"
 _MEANINGS: Final = {
-    "card_price_usd": ("p", "USD for one card"),
-    "server_price_usd": ("s", "USD for a server with its cards"),
-    "host_factor": ("f", "price of a server divided by that of its cards"),
+    "card_price_usd": ("p", "USD for one GPU"),
+    "server_price_usd": ("s", "USD for a server with its GPUs"),
+    "host_factor": ("f", "price of a server divided by that of its GPUs"),
     "network_share": ("s", "network's share of the cluster's price"),
     "rack_usd_per_server": ("r", "USD per server for rack, power and room"),
     "tax_fraction": ("x", "tax on the purchase"),
@@ -44,14 +44,14 @@ _MEANINGS: Final = {
     "colocation_usd_per_kw_month": ("k", "USD per kilowatt and month"),
     "operations_fraction_per_year": ("o", "operations per year, as a fraction of the purchase"),
     "support_fraction_per_year": ("u", "support per year, as a fraction of the purchase"),
-    "spares_fraction_per_year": ("b", "spares per year, as a fraction of the cards' price"),
+    "spares_fraction_per_year": ("b", "spares per year, as a fraction of the GPUs' price"),
     "insurance_fraction_per_year": ("y", "insurance per year, as a fraction of the purchase"),
     "staff_usd_per_year": ("w", "USD per year for staff"),
-    "licence_usd_per_gpu_year": ("l", "USD per card and year for licenses"),
+    "licence_usd_per_gpu_year": ("l", "USD per GPU and year for licenses"),
     "active_power_fraction": ("a", "power at work, as a fraction of full load"),
     "idle_power_fraction": ("i", "idle power, as a fraction of full load"),
-    "card_power_watts": ("W", "watts per card"),
-    "server_power_factor": ("g", "power of a server divided by that of its cards"),
+    "card_power_watts": ("W", "watts per GPU"),
+    "server_power_factor": ("g", "power of a server divided by that of its GPUs"),
 }
 _UPFRONT: Final = (
     ("cards", "n · p", ("card_price_usd",)),
@@ -102,16 +102,16 @@ _POWER_INCLUDED: Final = "electricity is included in the colocation price and no
 _POWER_METERED: Final = "electricity is metered and paid in addition to the colocation price"
 _OWN_STORAGE: Final = "local storage is assumed to be part of the server"
 _ONLY_ELECTRICITY: Final = (
-    "of your own cards, only the electricity of the hours of work is counted: all else is paid with or without this job"
+    "of your own GPUs, only the electricity of the hours of work is counted: all else is paid with or without this job"
 )
 _ALWAYS_ON: Final = (
-    "of your own cards, only electricity is counted, around the clock as a service is always on: all else is paid with "
+    "of your own GPUs, only electricity is counted, around the clock as a service is always on: all else is paid with "
     "or without this job"
 )
 _OWNED_AT: Final = (
-    "your own cards are assumed to be at this location: {}, with the {} electricity tariff and a PUE of {:g}"
+    "your own GPUs are assumed to be at this location: {}, with the {} electricity tariff and a PUE of {:g}"
 )
-_RESOLD: Final = "the resale share of servers and networks is assumed to be half that of the cards"
+_RESOLD: Final = "the resale share of servers and networks is assumed to be half that of the GPUs"
 
 
 def explain_ownership(
@@ -178,7 +178,7 @@ def _owned_notes(case: RentOrBuyCase, place: Ownership, used: Figure | None) -> 
     if used is not None:
         dated = "without a date" if used.date is None else f"of {used.date}"
         price = f"{used.value:,.0f} USD (second-hand price {dated})"
-        yield f"one of your cards might sell for {price}, which is not counted"
+        yield f"one of your GPUs might sell for {price}, which is not counted"
 
 
 def _bought_notes(case: RentOrBuyCase, place: Ownership, purchase: UpfrontCosts) -> Iterator[str]:

@@ -98,9 +98,9 @@ class RentOrBuyCase:
 _EPOCH: Final = "github:epoch-research/training-cost-trends"
 _HOST: Final = {"a100": "a100", "tesla-v100": "v100", "tesla-p100": "p100"}
 _POWER: Final = {"h100": "h100", "a100": "a100"}
-_BY_CARD: Final = "cards and hosts are priced one by one"
+_BY_CARD: Final = "GPUs and hosts are priced one by one"
 _COMPUTER: Final = "the price is that of a whole computer, which needs no other host"
-_SPENT: Final = "spent already: the cards are owned, and paid with or without this job"
+_SPENT: Final = "spent already: the GPUs are owned, and paid with or without this job"
 _SUNK: Final = (
     *("network_share", "rack_usd_per_server", "tax_fraction", "shipping_usd", "install_usd"),
     *("colocation_usd_per_kw_month", "operations_fraction_per_year", "support_fraction_per_year"),
@@ -202,7 +202,7 @@ def _owned_groups(demand: Demand, busy_per_year: float) -> int:
     groups = ceil_with_tolerance(busy_per_year / HOURS_PER_YEAR)
     if demand.periods_per_year is None and groups > 1:
         reason = "one run takes longer than the horizon"
-        raise SpecError("horizon_years", reason, "Choose more cards or a longer horizon.")
+        raise SpecError("horizon_years", reason, "Choose more GPUs or a longer horizon.")
     return max(demand.groups, groups)
 
 
@@ -277,7 +277,7 @@ def _card_of_server(server: Figure, figures: dict[str, Figure], place: Ownership
         value=server.value / part,
         low=server.lowest / part,
         high=server.highest / part,
-        source=f"a server's price by its cards and the cost of a host: {server.source}",
+        source=f"a server's price by its GPUs and the cost of a host: {server.source}",
         certainty="derived",
     )
 

@@ -89,7 +89,7 @@ def interruption_share(gpu_id: str, provider: str, constants: tuple[Constant, ..
     )
     low = bands[f"{name or 'L4'} low"]
     high = bands[f"{name or 'H100 p5'} high"]
-    source = low.source if name else f"{low.source}: no band of this card, the range of all bands"
+    source = low.source if name else f"{low.source}: no band of this GPU, the range of all bands"
     known = name is not None and provider == _BAND_PROVIDER
     if provider != _BAND_PROVIDER:
         source = f"assumed: {provider} publishes no rate; {source}"
@@ -197,7 +197,7 @@ def quote(
     if price is None:
         raise SpecError("rent.mode", f"{offer.id} has no {mode} price", "Choose another offer or another rental mode.")
     if offer.gpu_count < 1:
-        raise SpecError("rent.offer", f"{offer.id} is only {offer.gpu_count:g} of a card")
+        raise SpecError("rent.offer", f"{offer.id} is only {offer.gpu_count:g} of a GPU")
     machines = machines_for(offer.gpu_count, count, demand.groups, terms.minimum_instances)
     per_group = machines / demand.groups
     mean_hours = _interruption_interval_hours(offer, terms, facts) if mode == "spot" else None

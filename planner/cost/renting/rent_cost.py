@@ -169,7 +169,7 @@ def rent_cost(
 
 def _machines_term(quote: RentQuote, demand: Demand) -> MoneyTerm:
     offer = quote.offer
-    cards = f"{offer.gpu_count:g} card{'' if offer.gpu_count == 1 else 's'}"
+    cards = f"{offer.gpu_count:g} GPU{'' if offer.gpu_count == 1 else 's'}"
     hours = "billed hours" if demand.groups == 1 else f"billed hours of all {demand.groups:,} groups"
     symbols = [
         MoneySymbol("m", quote.machines_per_group, "machines per group", f"{_JOB}, {cards} each"),
@@ -266,7 +266,7 @@ def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
         ("the price has no date", offer.price_date is None),
         ("the currency could not be verified", offer.billed_currency is None),
         ("the region is not stated", offer.region is None),
-        (f"the card is ambiguous in the source: {', '.join(offer.candidates)}", offer.ambiguous),
+        (f"the GPU is ambiguous in the source: {', '.join(offer.candidates)}", offer.ambiguous),
         (offer.incomplete or "", bool(offer.incomplete)),
         (_machines_remark(quote), quote.linked_cards > offer.gpu_count),
         (_unlinked_remark(quote), quote.linked_cards <= offer.gpu_count < quote.count),
@@ -276,7 +276,7 @@ def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
             spot and quote.waste is not None and quote.waste.waste_fraction == 0,
         ),
         (
-            f"how often {offer.provider} interrupts this card is assumed from the rates of AWS",
+            f"how often {offer.provider} interrupts this GPU is assumed from the rates of AWS",
             spot and quote.mean_hours is not None and quote.mean_hours.certainty == "assumed",
         ),
     )
@@ -290,7 +290,7 @@ def _machines_remark(quote: RentQuote) -> str:
 
 
 def _unlinked_remark(quote: RentQuote) -> str:
-    alone = "each card holds" if quote.linked_cards == 1 else f"each {quote.linked_cards} cards hold"
+    alone = "each GPU holds" if quote.linked_cards == 1 else f"each {quote.linked_cards} GPUs hold"
     return (
         f"{quote.machines} machines are enough: {alone} a whole copy of the model and exchange no data with the others"
     )

@@ -425,7 +425,7 @@ def _buffers_term(run: DiffusionRun, network: Network) -> Term:
 
 def _load_phase_explanation(workload: Inference) -> str:
     return (
-        "all components are loaded on the card"
+        "all components are loaded on the GPU"
         if workload.diffusion.offload == "none"
         else "offloaded components are loaded to host memory"
     )
@@ -434,10 +434,10 @@ def _load_phase_explanation(workload: Inference) -> str:
 def _pipeline_notes(run: DiffusionRun, workload: Inference) -> Iterator[str]:
     offload = workload.diffusion.offload
     if offload == "model":
-        yield "Offloading with enable_model_cpu_offload: each component is on the card only while it runs."
+        yield "Offloading with enable_model_cpu_offload: each component is on the GPU only while it runs."
     if offload == "sequential":
         yield (
-            "Offloading with enable_sequential_cpu_offload: only the running module is on the card, which is many "
+            "Offloading with enable_sequential_cpu_offload: only the running module is on the GPU, which is many "
             "times slower."
         )
     if run.passes == run.images and run.denoiser.kind == "unet":

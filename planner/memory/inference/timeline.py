@@ -128,7 +128,7 @@ _FOUR_BIT = ("nf4", "nf4-dq")
 _MANY_TOKENS = 256
 _GROWING = (
     "With each new token, every layer's KV cache is copied into a slightly larger one. PyTorch's allocator keeps the "
-    "freed memory until the card is full, so nvidia-smi may show far more than is needed."
+    "freed memory until the GPU is full, so nvidia-smi may show far more than is needed."
 )
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
 
@@ -159,7 +159,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     seen = vision_terms(architecture, workload, precision)
     encoded = seen.encoded if seen else None
     snapshots = [
-        Snapshot("load", [weights], "the parameters are on the card"),
+        Snapshot("load", [weights], "the parameters are on the GPU"),
         *(
             [Snapshot("prefill", _alive_terms(fixed, seen.embedded, seen.tower), "the vision tower reads the images")]
             if seen

@@ -153,7 +153,7 @@ def sharing_notes(
     if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
         yield program.split_note
     if len(cards) > 1 and parallel.pipeline == 1:
-        yield "All cards hold the same amount, so the card with the least memory decides whether the workload fits."
+        yield "All GPUs hold the same amount, so the GPU with the least memory decides whether the workload fits."
 
 
 @lru_cache(maxsize=64)
@@ -162,7 +162,7 @@ def _sharding_note(strategy: "ShardingStrategy", parallel: "Parallel") -> tuple[
     if not strategy.shares_states and parallel.state_shards == 1:
         return ()
     mode = f"ZeRO-{parallel.zero}" if parallel.zero else "Replicas"
-    cards = "1 card" if parallel.state_shards == 1 else f"{parallel.state_shards:,} cards"
+    cards = "1 GPU" if parallel.state_shards == 1 else f"{parallel.state_shards:,} GPUs"
     return (f"{mode} as implemented by {strategy.version}, over {cards}: {strategy.stored_memory_summary(parallel)}.",)
 
 

@@ -42,7 +42,7 @@ _LOGITS_SOURCE: Final = "transformers 4.36 LlamaForCausalLM.forward: the logits 
 class AutoAwq(ServingMemory):
     """Generating with AutoAWQ's fused layers, whose cache holds `context_length` tokens and then rolls over."""
 
-    split_note = "AutoAWQ lets accelerate fill one card after the other, as transformers does (device_map auto)."
+    split_note = "AutoAWQ lets accelerate fill one GPU after the other, as transformers does (device_map auto)."
 
     spread = ANY_VERSION
 

@@ -45,7 +45,7 @@ class TrainingMemory(SoftwareMemory[Training]):
     `scores_in_parts` that log-probabilities without gradients are computed one sequence at a time.
     """
 
-    split_note = "Pipeline stages get equal numbers of layers on any cards; set the layers per stage to change that."
+    split_note = "Pipeline stages get equal numbers of layers on any GPUs; set the layers per stage to change that."
     spread = Spread(below=0.055, above=0.04)
     fused = FusedKernels()
     shares_engine_weights: bool = False

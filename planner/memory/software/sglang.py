@@ -105,7 +105,7 @@ class Sglang(ServingMemory):
     """Serving with SGLang, whose weights and cache fill a fraction of the memory that is free at start."""
 
     split_note = (
-        "SGLang splits the layers evenly, regardless of the cards' memory (override with SGLANG_PP_LAYER_PARTITION)."
+        "SGLang splits the layers evenly, regardless of the GPUs' memory (override with SGLANG_PP_LAYER_PARTITION)."
     )
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
@@ -137,7 +137,7 @@ class Sglang(ServingMemory):
         dynamic = max(step.bytes, sum(item.bytes for item in sampling))
         return PhaseSnapshots(
             (
-                Snapshot("load", loaded, "the parameters are on the card"),
+                Snapshot("load", loaded, "the parameters are on the GPU"),
                 Snapshot("prefill", [*kept, step], "a chunk of a prompt is computed (chunked_prefill_size)"),
                 Snapshot("decode", [*kept, *sampling], "the next tokens of all running requests are sampled"),
             ),

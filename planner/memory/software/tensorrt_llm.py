@@ -77,7 +77,7 @@ class TensorRtLlmSetup(NamedTuple):
 class TensorRtLlm(ServingMemory):
     """Serving with TensorRT-LLM, which gives the cache a fraction of what is free after a step of the most tokens."""
 
-    split_note = "TensorRT-LLM splits the layers evenly, regardless of the cards' memory (override with pp_partition)."
+    split_note = "TensorRT-LLM splits the layers evenly, regardless of the GPUs' memory (override with pp_partition)."
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of `workload` (defaults filled in) on a card of `card_class`.
@@ -109,7 +109,7 @@ class TensorRtLlm(ServingMemory):
         taken += workload.other_processes_bytes
         return PhaseSnapshots(
             (
-                Snapshot("load", loaded, "the parameters are on the card"),
+                Snapshot("load", loaded, "the parameters are on the GPU"),
                 Snapshot("prefill", [*kept, step], "a step with the maximum number of tokens (max_num_tokens)"),
                 Snapshot("decode", [*kept, *sampling], "the next tokens of all requests are sampled"),
             ),

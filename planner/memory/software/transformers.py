@@ -27,8 +27,8 @@ class Transformers(ServingMemory):
     """Inference with transformers' `generate`."""
 
     split_note = (
-        "transformers fills one card after the other up to an even share plus a margin, limited by free memory "
-        "(device_map auto); the last card holds the rest."
+        "transformers fills one GPU after the other up to an even share plus a margin, limited by free memory "
+        "(device_map auto); the last GPU holds the rest."
     )
 
     spread = ANY_VERSION
@@ -62,7 +62,7 @@ class Transformers(ServingMemory):
             partial_term(item, 4, size + 4 if size < 4 else size, "one card's share of the fp32 logits")
             for item in logits
         ]
-        explanation = "the logits are copied back to the first card, which holds the input"
+        explanation = "the logits are copied back to the first GPU, which holds the input"
         held = Snapshot("prefill", [*first.snapshots[read].terms, *back], explanation)
         return first._replace(snapshots=(*first.snapshots[: read + 1], held, *first.snapshots[read + 1 :]))
 

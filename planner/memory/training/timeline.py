@@ -11,7 +11,7 @@ from planner.memory.training.saved import activations_term
 from planner.memory.training.setup import TrainingSetup, gradients_term
 from planner.workload.training import Training
 
-LOADED: Final = "the parameters are on the card"
+LOADED: Final = "the parameters are on the GPU"
 """Explanation of the load phase."""
 _FORWARD_AND_BACKWARD: Final = 2
 """Number of threads that launch matrix products: the caller's, and the autograd engine's for the device."""

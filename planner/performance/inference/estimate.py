@@ -83,14 +83,14 @@ def inference_time(
     the slowest.
     """
     if not cards:
-        return TimeResult(task="inference", kind="service", unsupported="No card is chosen.")
+        return TimeResult(task="inference", kind="service", unsupported="No GPU is chosen.")
     slowest = min((gpu for gpu, _ in cards), key=lambda gpu: reachable_bandwidth(gpu) or 0.0)
     found = _estimate_on_card(architecture, workload, slowest, setting)
     if found.seconds is None:
         return found
     if len(cards) > 1:
         found = found.evolve(
-            notes=(*found.notes, f"Every card is counted as {slowest.name}, the slowest of the chosen cards.")
+            notes=(*found.notes, f"Every GPU is counted as {slowest.name}, the slowest of the chosen GPUs.")
         )
     if setting.measured is None:
         return found
@@ -312,9 +312,9 @@ def _request_notes(timed: TimedRequest, gpu: Gpu, engine: Engine, batch: int, co
             "The context length equals the prompt length: the time per output token is shown, but no answer is counted."
         )
     if timed.run.sharing.stages > 1 and not timed.run.machine.engine.overlaps_stages:
-        notes.append("Pipeline stages run one after the other: one sequence is no faster than on one card.")
+        notes.append("Pipeline stages run one after the other: one sequence is no faster than on one GPU.")
     if not is_decoding_measured(engine, family_of(gpu)):
-        notes.append("No speed of this engine was measured on this card family, so the interval is wider.")
+        notes.append("No speed of this engine was measured on this GPU family, so the interval is wider.")
     elif engine.sources == 1:
         notes.append(ONE_SOURCE)
     return tuple(notes)

@@ -26,7 +26,7 @@ from planner.workload.training import Training
 
 _DIFFUSION: Final = "Training of diffusion pipelines is not supported."
 _SERVER: Final = "A parameter server would take {:.2g} s to sum the gradients, instead of {:.2g} s with collectives."
-_SLOWEST: Final = "All cards wait for the slowest: the time is that of the {name}."
+_SLOWEST: Final = "All GPUs wait for the slowest: the time is that of the {name}."
 
 
 def training_time(
@@ -44,7 +44,7 @@ def training_time(
     if architecture.kind == "diffusion":
         return _unsupported_result(_DIFFUSION)
     if not cards:
-        return _unsupported_result("No card is chosen.")
+        return _unsupported_result("No GPU is chosen.")
     steps = [(gpu, training_step_on(architecture, workload, gpu, setting)) for gpu, _ in cards]
     for _, step in steps:
         if isinstance(step, str):
@@ -126,8 +126,8 @@ def _assumption_notes(step: TrainingStep, workload: Training) -> tuple[str, ...]
         links = step.links
         network = links.network_bytes_per_s / 1e9
         found.append(
-            f"Assumed links: {links.name} within nodes of {links.node:,} cards, and to other nodes "
-            f"{network:,.3g} GB/s per card."
+            f"Assumed links: {links.name} within nodes of {links.node:,} GPUs, and to other nodes "
+            f"{network:,.3g} GB/s per GPU."
         )
         rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.transfers)
         found.extend(_SERVER.format(server, ring) for server, ring in rings if server is not None)

@@ -93,16 +93,16 @@ def _capability_or_year(card: Gpu) -> float:
 
 def _card_change(card: Gpu, fit: CardFit) -> PlanChange:
     """Return the change to `card`, with the memory verdict `fit` there."""
-    kind = "card" if card.mig_slice is None else "slice (MIG) of the card"
+    kind = "GPU" if card.mig_slice is None else "slice (MIG) of the GPU"
     return PlanChange(
         name=f"{card.name} instead",
         lever="card",
         sentence=f"Use the smallest {kind} that the plan fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
-        source="this plan, estimated on every card in the catalog",
+        source="this plan, estimated on every GPU in the catalog",
         hardware={"gpu": card.id},
         cost="hardware",
         slower_by_about=None,
-        costs=f"another {'card' if card.mig_slice is None else 'slice'}",
+        costs=f"another {'GPU' if card.mig_slice is None else 'slice'}",
         keeps="everything else",
     )
 

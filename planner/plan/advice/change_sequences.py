@@ -19,7 +19,7 @@ _LENGTH_STEPS: Final = 16
 _SHORTEST_PART: Final = 8
 _MOST_CARDS: Final = 64
 _LESS_WORK: Final = "this plan's own estimate with fewer tokens"
-_DATA_PARALLEL: Final = "data parallelism: each card holds the whole model and processes a part of the batch"
+_DATA_PARALLEL: Final = "data parallelism: each GPU holds the whole model and processes a part of the batch"
 
 
 def plan_sequences(
@@ -61,7 +61,7 @@ def _training_sequences(workload: Training) -> Iterator[ChangeSequence]:
             cost="time",
             slower_by_about=None,
             costs="lower utilization with smaller passes",
-            keeps=f"{total:,} sequences per card and optimizer step",
+            keeps=f"{total:,} sequences per GPU and optimizer step",
         )
 
     yield ChangeSequence("batch", divisors, change_to_micro_batch)
@@ -134,10 +134,10 @@ def _other_programs_changes(workload: Workload) -> ChangeSequence:
         return PlanChange(
             name="close other programs",
             lever="processes",
-            sentence="Close the other programs that use the card.",
+            sentence="Close the other programs that use the GPU.",
             source="the memory entered for other programs",
             settings={"other_processes_bytes": 0},
-            needs="exclusive use of the card",
+            needs="exclusive use of the GPU",
         )
 
     other_bytes = workload.other_processes_bytes
@@ -210,7 +210,7 @@ def _model_split_changes(plan: Plan, workload: Workload, architecture: Architect
             cost="hardware",
             slower_by_about=None,
             costs=f"{times:,} × the GPUs; {scheme.costs}".removesuffix("; "),
-            keeps=f"the batch of each card; the global batch size grows {times:,}-fold"
+            keeps=f"the batch of each GPU; the global batch size grows {times:,}-fold"
             if grows
             else "the global batch size",
         )

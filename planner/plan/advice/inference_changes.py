@@ -81,7 +81,7 @@ INFERENCE_CHANGES: Final[tuple[PlanChange, ...]] = (
 CONTINUOUS_BATCHING: Final = PlanChange(
     name=VLLM.title,
     lever="program",
-    sentence="Serve the model with vLLM, whose cards compute each layer together instead of one after another.",
+    sentence="Serve the model with vLLM, whose GPUs compute each layer together instead of one after another.",
     source="vLLM, Parallelism and Scaling; both rates are the estimates of these plans",
     settings={"profile": VLLM.name},
     applies={**TEXT_GENERATION_ONLY, "profile": (TRANSFORMERS.name,)},
@@ -117,7 +117,7 @@ def _tokens_per_second(search: ChangeSearch, changed: ChangedPlan) -> float | No
 
 
 _OFFLOAD: Final = (
-    "Hugging Face Diffusers, Reduce memory usage: enable_model_cpu_offload keeps the running component on the card; "
+    "Hugging Face Diffusers, Reduce memory usage: enable_model_cpu_offload keeps the running component on the GPU; "
     "enable_sequential_cpu_offload one module at a time, which is extremely slow"
 )
 _VAE: Final = "Hugging Face Diffusers, Reduce memory usage: enable_vae_slicing and enable_vae_tiling"
@@ -139,7 +139,7 @@ PIPELINE_CHANGES: Final[tuple[PlanChange, ...]] = (
         applies={**_ANY_PIPELINE, "diffusion.offload": ("none",)},
         cost="time",
         slower_by_about=None,
-        costs="components are copied to the card for each image",
+        costs="components are copied to the GPU for each image",
         needs="RAM for the whole pipeline",
         keeps="the images",
     ),
@@ -152,7 +152,7 @@ PIPELINE_CHANGES: Final[tuple[PlanChange, ...]] = (
         applies={**_ANY_PIPELINE, "diffusion.offload": ("none", "model")},
         cost="much-time",
         slower_by_about=None,
-        costs="all parameters are copied to the card in every step",
+        costs="all parameters are copied to the GPU in every step",
         needs="RAM for the whole pipeline",
         keeps="the images",
     ),

@@ -18,9 +18,7 @@ _SELECTIVE: Final = (
 _EIGHT_BIT: Final = (
     "Dettmers et al. 2022, arXiv 2110.02861: 8-bit optimizer states match 32-bit states, and are no slower"
 )
-_PAGED: Final = (
-    "Dettmers et al. 2023, arXiv 2305.14314: paged states move to host memory when the card's memory is full"
-)
+_PAGED: Final = "Dettmers et al. 2023, arXiv 2305.14314: paged states move to host memory when the GPU's memory is full"
 _ADAFACTOR: Final = "Shazeer and Stern 2018, arXiv 1804.04235: Adafactor replaces second moments by row and column sums"
 _LION: Final = "Chen et al. 2023, arXiv 2302.06675: Lion has one moment, and needs another learning rate"
 _GALORE: Final = "Zhao et al. 2024, arXiv 2403.03507: GaLore keeps moments of gradients projected to a low rank"
@@ -69,7 +67,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
         name="paged 8-bit AdamW",
         lever="optimizer",
-        sentence="Store both moments of AdamW in 8 bits, in memory that is paged to the host when the card is full.",
+        sentence="Store both moments of AdamW in 8 bits, in memory that is paged to the host when the GPU is full.",
         source=_PAGED,
         settings={"optimizer": "paged-adamw-8bit"},
         applies={"optimizer": (*_ADAMW_32, "adamw-8bit")},
@@ -294,7 +292,7 @@ SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
         name="parameters and states in RAM",
         lever="offload",
-        sentence="Keep parameters and optimizer states in RAM and copy each layer to the card when it runs.",
+        sentence="Keep parameters and optimizer states in RAM and copy each layer to the GPU when it runs.",
         source=_INFINITY,
         settings={"parallel": {"zero": 3, "offload": "parameters"}},
         applies={"task": ("training",), "parallel.offload": ("none", "optimizer")},

@@ -167,7 +167,7 @@ def _explain_cache_pool(case: _ExplainedRow) -> str | None:
         return None
     title = SOFTWARE[case.evaluation.workload.profile or DEFAULT].title
     return (
-        f"{title} fills its share of the card with the KV cache: the pool of {_gib_text(pool.bytes)} has room for "
+        f"{title} fills its share of the GPU with the KV cache: the pool of {_gib_text(pool.bytes)} has room for "
         f"{case.reading.cache_tokens:,} tokens. This row is the part that the plan's {tokens:,} tokens need."
     )
 
@@ -176,7 +176,7 @@ def _explain_engine_share(case: _ExplainedRow) -> str:
     """Explain the rest of an engine's share of the card memory, which the other rows do not include."""
     title = SOFTWARE[case.evaluation.workload.profile or DEFAULT].title
     return (
-        f"The rest of {title}'s share of the card: it depends on that share, on other processes and on the terms above."
+        f"The rest of {title}'s share of the GPU: it depends on that share, on other processes and on the terms above."
     )
 
 
@@ -240,18 +240,18 @@ def _explain_other_processes(case: _ExplainedRow) -> str | None:
     """Explain the memory used on the card by other processes and the driver."""
     process, others = case.actuals.counters.get("process"), case.actuals.others
     if process is None:
-        return "This includes the card's other processes."
+        return "This includes the GPU's other processes."
     rest = case.actual.bytes - process.bytes - others
     users = [f"other processes use {_gib_text(others)}"] if others else []
     users += [f"the driver and unlisted processes use {_gib_text(rest)}"] if rest > _NOTABLE else []
-    return f"Of the card's memory, {' and '.join(users)}." if users else None
+    return f"Of the GPU's memory, {' and '.join(users)}." if users else None
 
 
 def _explain_other_card(case: _ExplainedRow) -> str | None:
     """Explain a different capacity by another card."""
     if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY / 2:
         return None
-    return f"This is not the plan's card, which has {_gib_text(case.predicted)}."
+    return f"This is not the plan's GPU, which has {_gib_text(case.predicted)}."
 
 
 def _gib_text(size_bytes: int) -> str:
@@ -483,7 +483,7 @@ def with_measurements(plan: Plan, catalog: Catalog, comparison: LogComparison, l
         raise SpecError(
             "log",
             "it measured nothing that the plan can keep",
-            "It needs the plan's program, and its card for memory, or its prompt, answer and requests for a speed.",
+            "It needs the plan's program, and its GPU for memory, or its prompt, answer and requests for a speed.",
         )
     if speed is not None:
         plan = plan.evolve(timing=plan.timing.evolve(measured=speed))

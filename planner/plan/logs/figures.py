@@ -28,9 +28,9 @@ FIGURE_UNITS: Final[dict[FigureName, FigureUnit]] = {
 """Unit of each figure."""
 _BASES: Final[dict[Basis, str]] = {
     "measured": "your own measurement",
-    "same card": "measurements on this card",
-    "family": "measurements on cards of the same family",
-    "unmeasured": "measurements on cards of other families",
+    "same card": "measurements on this GPU",
+    "family": "measurements on GPUs of the same family",
+    "unmeasured": "measurements on GPUs of other families",
 }
 _CACHES: Final = {"f32": "fp32", "f16": "fp16", "bf16": "bf16"}
 _SHORT_ANSWER: Final = 128
@@ -265,9 +265,9 @@ def _is_unlike(figure: LoggedFigure) -> bool:
 
 def _missing_reason(figure: LoggedFigure, under: Evaluation) -> str:
     if figure.name == "cache-tokens":
-        return "The plan's program does not fill the card with its cache."
+        return "The plan's program does not fill the GPU with its cache."
     if under.time is None:
-        return "A time needs a card: the plan names none."
+        return "A time needs a GPU: the plan names none."
     if under.time.seconds is None:
         return f"There is no time estimate: {under.time.unsupported}."
     if _is_unlike(figure) and figure.name == "first-token":

@@ -20,16 +20,16 @@ class Wish(Spec):
 
     budget_usd: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
     max_price_usd: float | None = Field(
-        default=None, gt=0, le=1e9, allow_inf_nan=False, description="purchase price of all owned cards together"
+        default=None, gt=0, le=1e9, allow_inf_nan=False, description="purchase price of all owned GPUs together"
     )
     deadline_hours: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
     power_limit_watts: float | None = Field(
-        default=None, gt=0, le=1e8, allow_inf_nan=False, description="board power of all cards together"
+        default=None, gt=0, le=1e8, allow_inf_nan=False, description="board power of all GPUs together"
     )
     having: tuple[Acquisition, ...] = Field(default=("rent", "own"), min_length=1, description="rent, own, or either")
     modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="rental modes")
     counts: tuple[Annotated[int, Field(ge=1, le=4_096)], ...] = Field(
-        default=(1, 2, 4, 8), min_length=1, description="numbers of cards to consider"
+        default=(1, 2, 4, 8), min_length=1, description="numbers of GPUs to consider"
     )
     vendors: tuple[str, ...] = Field(default=(), description="only these makers; empty: all of them")
     include_tight: bool = Field(default=False, description="include tight fits")
@@ -37,7 +37,7 @@ class Wish(Spec):
         default=None, gt=0, le=1e12, allow_inf_nan=False, description="of a run in total, otherwise of one answer"
     )
     min_samples_per_second: float | None = Field(
-        default=None, gt=0, le=1e12, allow_inf_nan=False, description="of all cards together"
+        default=None, gt=0, le=1e12, allow_inf_nan=False, description="of all GPUs together"
     )
     change_plan: bool = Field(
         default=True, description="where the plan does not fit, try changes that cost nothing but speed"

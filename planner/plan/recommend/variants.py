@@ -96,7 +96,7 @@ def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
         candidates = changed_variants(chosen, architecture, quantize=True)
     changed = next((variant for variant in candidates if variant.changes == option.changes), None)
     if changed is None:
-        raise SpecError("count", f"the plan cannot run on {option.count} cards in this way", "Choose another option.")
+        raise SpecError("count", f"the plan cannot run on {option.count} GPUs in this way", "Choose another option.")
     rent = plan.cost.rent
     if option.mode is not None:
         rent = rent.evolve(offer=option.offer, mode=option.mode)

@@ -28,12 +28,12 @@ class ServingWish(Spec):
     """Choices of a search for the hardware of a service, and the figure that it minimises."""
 
     objective: Objective = "usd"
-    gpus: tuple[str, ...] = Field(default=(), description="only these cards, by catalog id; empty: all that can be had")
+    gpus: tuple[str, ...] = Field(default=(), description="only these GPUs, by catalog id; empty: all that can be had")
     vendors: tuple[str, ...] = Field(default=(), description="only these makers; empty: all of them")
     cards_per_replica: tuple[Annotated[int, Field(ge=1, le=64)], ...] = Field(
-        default=(1, 2, 4, 8), min_length=1, description="numbers of cards that share one copy of the model"
+        default=(1, 2, 4, 8), min_length=1, description="numbers of GPUs that share one copy of the model"
     )
-    most_cards: int = Field(default=64, ge=1, le=4_096, description="cards of all replicas together")
+    most_cards: int = Field(default=64, ge=1, le=4_096, description="GPUs of all replicas together")
     weights: tuple[str, ...] = Field(default=(), description="weight formats to try as well as the plan's")
     kv_caches: tuple[str, ...] = Field(default=(), description="formats of the KV cache to try as well as the plan's")
     step_tokens: tuple[Annotated[int, Field(ge=16, le=1_000_000)], ...] = Field(

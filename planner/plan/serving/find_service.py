@@ -50,14 +50,14 @@ _FINAL_REQUESTS: Final = 5
 _SLACK: Final = 1.3
 """Factor by which a replica may answer more than the formula for equal requests says, before a simulation tells."""
 _NO_FIT: Final = "does-not-fit"
-_NO_REPLICAS: Final = "misses its targets even with the most cards"
+_NO_REPLICAS: Final = "misses its targets even with the most GPUs"
 _TOO_DEAR: Final = "cannot beat the best option"
 _OVER_BUDGET: Final = "over the budget"
 _NO_POWER: Final = "its power is unknown"
 _STOPPED: Final = "the search was stopped"
 _STEP_TOKENS: Final = "max_num_batched_tokens"
 _SAMPLE: Final = 500
-_UNSHARED: Final = "its software cannot share the model between so many cards"
+_UNSHARED: Final = "its software cannot share the model between so many GPUs"
 
 
 class Configuration(NamedTuple):

@@ -19,8 +19,8 @@ from planner.workload.software.vllm import VLLM
 from planner.workload.workload import Inference
 
 _CONTEXT_STEP: Final = 256
-_NO_CARD: Final = "the plan has no card"
-_UNEQUAL: Final = "a service on cards of several kinds cannot be simulated"
+_NO_CARD: Final = "the plan has no GPU"
+_UNEQUAL: Final = "a service on GPUs of several kinds cannot be simulated"
 _TRAINS: Final = "a service needs a plan for inference, and this plan trains"
 _FOLLOWING: Final = "separate replicas for prompts and answers are simulated for requests that do not follow each other"
 _TRACED: Final = "a traced module has no decoding steps"

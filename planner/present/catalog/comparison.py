@@ -32,7 +32,7 @@ from planner.present.cost.time import time_answer, unknown_time_sentence
 from planner.present.memory.verdict import fewest_cards_note, no_fit_sentence, verdict_phrase
 from planner.units import GB
 
-_NOT_JUDGED: Final = "The card's usable memory is unknown."
+_NOT_JUDGED: Final = "The GPU's usable memory is unknown."
 
 
 class ComparedFigure(NamedTuple):
@@ -151,7 +151,7 @@ def _hourly_rent_figure(estimate: CostEstimate) -> ComparedFigure | None:
     if rent is None:
         return None
     usd = rent.usd_per_gpu_hour * rent.gpu_count
-    each = f"{rent.gpu_count:g} × {fmt.money(rent.usd_per_gpu_hour)} per card and hour"
+    each = f"{rent.gpu_count:g} × {fmt.money(rent.usd_per_gpu_hour)} per GPU and hour"
     return ComparedFigure(f"{fmt.money(usd)} per hour", usd, f"{each}\n{rent_sentence(rent)}")
 
 
@@ -181,11 +181,11 @@ def _usd_per_million_figure(usd: float | None, how: str) -> ComparedFigure:
     return ComparedFigure(fmt.money(usd, fmt.UNKNOWN), usd, how)
 
 
-_NO_OFFER: Final = "No offer for these cards is known."
-_NO_PRICE: Final = "The price of these cards is unknown."
+_NO_OFFER: Final = "No offer for these GPUs is known."
+_NO_PRICE: Final = "The price of these GPUs is unknown."
 PLACEMENT_FIGURES: Final = (
     PlacementFigure("Fits", _verdict_figure, lower_is_better=False),
-    PlacementFigure("Memory needed per card", _needed_memory_figure, lower_is_better=True),
+    PlacementFigure("Memory needed per GPU", _needed_memory_figure, lower_is_better=True),
     PlacementFigure("Time", _time_figure_reader(_seconds_text_and_value), lower_is_better=True),
     PlacementFigure("Speed", _time_figure_reader(_pace_text_and_value), lower_is_better=False),
     PlacementFigure("Rented", _cost_figure_reader(_rent_figure, _NO_OFFER), lower_is_better=True),
@@ -387,7 +387,7 @@ def _power_figure(entry: ComparisonEntry) -> ComparedFigure:
         if power.value is None:
             return power
         limited = entry.row is not None and entry.row.gpu.power_limit_watts is not None
-        text = f"{power.text}, cards{' at your limit' if limited else ''}"
+        text = f"{power.text}, GPUs{' at your limit' if limited else ''}"
         return ComparedFigure(text, power.value, f"{power.tooltip}, without a host")
     one_machine = entry.system.system.max_power_watts
     if one_machine is None:
@@ -508,8 +508,8 @@ def compared_notes(entries: Sequence[ComparisonEntry], placements: Mapping[str, 
 def even_split_notes(entries: Sequence[ComparisonEntry], placements: Mapping[str, Placement]) -> tuple[str, ...]:
     """Return a note for each entry on which the plan fits only if split evenly over the cards."""
     return tuple(
-        f"{entry.title}: the plan puts the whole model on each card. Split evenly, it needs at least "
-        f"{fmt.plural(cards, 'card')} (a lower bound, not an estimate): choose a form of parallelism."
+        f"{entry.title}: the plan puts the whole model on each GPU. Split evenly, it needs at least "
+        f"{fmt.plural(cards, 'GPU')} (a lower bound, not an estimate): choose a form of parallelism."
         for entry in entries
         if (cards := _fewest_cards_if_split(placements.get(entry.id))) is not None and cards <= entry.count
     )
@@ -543,6 +543,6 @@ def _assumed_network_sentence(entry: ComparisonEntry, placement: Placement | Non
     speed = fmt.quantity(links.network_bytes_per_s / GB, "GB/s")
     origin = "as the plan specifies" if stated_network is not None else "which is assumed"
     return (
-        f" The time is computed with {fmt.plural(links.node, 'card')} per machine and {speed} from each card to other "
+        f" The time is computed with {fmt.plural(links.node, 'GPU')} per machine and {speed} from each GPU to other "
         f"machines, {origin}."
     )

@@ -133,9 +133,9 @@ def buying_origin(row: GpuRow) -> str:
     """Return where the price of one card comes from."""
     price = row.buying
     if price is None:
-        return "The catalog has no price of this card alone. It may be sold only as part of a server."
+        return "The catalog has no price of this GPU alone. It may be sold only as part of a server."
     dated = "" if price.date is None else fmt.date(price.date)
-    sold = "" if modules_on_a_board(row.gpu) is None else "Sold only in systems: this is the price of one card in them."
+    sold = "" if modules_on_a_board(row.gpu) is None else "Sold only in systems: this is the price of one GPU in them."
     return "\n".join(part for part in (fmt.capitalized(price.source), dated, sold) if part)
 
 
@@ -147,7 +147,7 @@ BUYING_COLUMN: Final[Column[GpuRow]] = number_column(
     width=13,
     measure=fmt.USD,
     tooltip=buying_origin,
-    about="What one card costs, as in the Cost tab, with the year: what sellers asked, or the list price at launch",
+    about="What one GPU costs, as in the Cost tab, with the year: what sellers asked, or the list price at launch",
     lower_is_better=True,
 )
 
@@ -273,7 +273,7 @@ def _no_job_reason(row: GpuRow) -> str:
         return no_fit_sentence()
     return (
         row.reason
-        or "Not available: it is still being computed, or a figure of the card that it needs is not published."
+        or "Not available: it is still being computed, or a figure of the GPU that it needs is not published."
     )
 
 
@@ -337,13 +337,13 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.marked_name,
         width=21,
         tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
-        help="Name of the card, without its vendor",
+        help="Name of the GPU, without its vendor",
     ),
     fits_column(
         lambda row: row.verdict,
         lambda row: row.reason,
         _fits_tooltip,
-        "Whether the plan fits on this card, with the plan's number of cards",
+        "Whether the plan fits on this GPU, with the plan's number of GPUs",
     ),
     _job_column(
         "job_time",
@@ -351,7 +351,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda job: job.slowness,
         lambda job: job.time,
         lambda job: job.time_origin,
-        about="Tokens or samples per second on this card; for a run, its duration",
+        about="Tokens or samples per second on this GPU; for a run, its duration",
         width=10,
         measure="hours per run or seconds per token",
     ),
@@ -361,7 +361,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda job: job.usd,
         lambda job: job.cost,
         lambda job: job.cost_origin,
-        about="Cost of the plan on this card per month or run, at the cheapest comparable offer",
+        about="Cost of the plan on this GPU per month or run, at the cheapest comparable offer",
         width=9,
     ),
     _job_column(
@@ -370,7 +370,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda job: job.usd_per_million_tokens,
         lambda job: fmt.money(job.usd_per_million_tokens, _NOT_RUN),
         lambda job: job.cost_origin,
-        about="Cost of a million tokens with this plan on this card, at the cheapest comparable offer",
+        about="Cost of a million tokens with this plan on this GPU, at the cheapest comparable offer",
         width=12,
         shown=False,
     ),
@@ -382,7 +382,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Architecture",
         lambda row: row.gpu.architecture,
         width=16,
-        about="Generation of the chip; cards of one generation support the same software",
+        about="Generation of the chip; GPUs of one generation support the same software",
     ),
     number_column(
         "year",
@@ -403,7 +403,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=6,
         meter=True,
         tooltip=lambda row: f"As sold: {sold_memory_text(row.gpu)}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
-        about="Physical memory of the whole card",
+        about="Physical memory of the whole GPU",
     ),
     number_column(
         "usable_memory",
@@ -441,16 +441,16 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     ),
     _purchase_price_column("street", "Street price"),
     _purchase_price_column("used", "Used price"),
-    rent_column(_on_demand_rent, "The catalog has no rental offer for this card.", " per card and hour"),
+    rent_column(_on_demand_rent, "The catalog has no rental offer for this GPU.", " per GPU and hour"),
     _published_column(
         "paid",
         "Paid",
         "purchase_price_usd",
         show=fmt.money,
         unknown=fmt.UNKNOWN,
-        no_source="You have not entered the price that you paid for this card.",
+        no_source="You have not entered the price that you paid for this GPU.",
         shown=False,
-        about="Price that you paid for one card, as you entered it",
+        about="Price that you paid for one GPU, as you entered it",
     ),
     *map(_derived_column, DERIVED_FIGURES.values()),
     text_column(
@@ -475,7 +475,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.gpu.interconnect,
         shown=False,
         width=22,
-        about="Links to the host and to other cards: PCIe, NVLink, Infinity Fabric",
+        about="Links to the host and to other GPUs: PCIe, NVLink, Infinity Fabric",
     ),
     text_column(
         "mig",
@@ -483,7 +483,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: fmt.yes_no(row.gpu.mig),
         shown=False,
         width=9,
-        about="Whether the card supports Multi-Instance GPU: instances with memory of their own",
+        about="Whether the GPU supports Multi-Instance GPU: instances with memory of their own",
     ),
     text_column(
         "ecc",
@@ -491,7 +491,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: fmt.yes_no(row.gpu.ecc),
         shown=False,
         width=9,
-        about="Whether the card's memory has error correction (ECC)",
+        about="Whether the GPU's memory has error correction (ECC)",
     ),
     text_column(
         "form_factor",
@@ -507,7 +507,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.gpu.device_count,
         shown=False,
         width=8,
-        about="Number of devices that programs see on one card",
+        about="Number of devices that programs see on one GPU",
         lower_is_better=None,
     ),
     text_column(
@@ -516,7 +516,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: CERTAINTY_TITLES[row.gpu.provenance.certainty],
         shown=False,
         width=22,
-        about="How well sources confirm the card's figures",
+        about="How well sources confirm the GPU's figures",
     ),
 )
 _BY_KEY: Final = {column.key: column for column in GPU_COLUMNS}

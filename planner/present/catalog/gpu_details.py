@@ -58,7 +58,7 @@ def _memory_details(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]
         bytes_detail(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
         replace(_usable_memory_detail(gpu, usable), title=f"Usable by a program{each}"),
         bytes_detail(gpu, "smi_memory_bytes", f"Total in nvidia-smi{each}", gpu.smi_memory_bytes),
-        field_detail(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
+        field_detail(gpu, "device_count", "Devices on the GPU", str(gpu.device_count)),
         field_detail(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
         field_detail(gpu, "memory_bus_bits", "Bus", bus),
         field_detail(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),
@@ -262,7 +262,7 @@ def _price_details(prices: CardPrices) -> Iterator[Detail]:
             yield Detail("  remarks", remarks)
         yield from map(_price_history_detail, spread.histories)
     if prices.servers:
-        yield _price_range_detail("As part of a server, per card", PriceSpread(prices.servers), "")
+        yield _price_range_detail("As part of a server, per GPU", PriceSpread(prices.servers), "")
     yield from _rent_details(prices.rented)
     if prices.doubtful:
         count = fmt.plural(len(prices.doubtful), "price")
@@ -304,7 +304,7 @@ def _price_history_detail(series: tuple[PricePoint, ...]) -> Detail:
     text = ", then ".join(f"{_usd_text(point.price_usd)} on {fmt.date(point.price_date)}" for point in series)
     if len({point.price_usd for point in series}) == 1:
         text = f"{_usd_text(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
-    together = f", {fmt.plural(round(last.cards), 'card')} together" if last.cards > 1 else ""
+    together = f", {fmt.plural(round(last.cards), 'GPU')} together" if last.cards > 1 else ""
     return Detail(f"  over time, {_seller_text(last)}{together}", text, last.source, as_of=age_phrase(last.age_days))
 
 
@@ -347,8 +347,8 @@ def speed_group(speeds: Iterable[PublishedSpeed], prices: CardPrices) -> DetailG
 
 
 def _speed_detail(speed: PublishedSpeed, usd_per_gpu_hour: float | None) -> Detail:
-    cards = f"{speed.gpu_count} cards, " if speed.gpu_count > 1 else ""
-    each = " on each card" if speed.per_gpu and speed.gpu_count > 1 else ""
+    cards = f"{speed.gpu_count} GPUs, " if speed.gpu_count > 1 else ""
+    each = " on each GPU" if speed.per_gpu and speed.gpu_count > 1 else ""
     text = f"{fmt.significant(speed.value_per_second)} {speed.unit}{each}"
     if usd_per_gpu_hour is not None:
         text += f", {_usd_text(speed.usd_per_million(usd_per_gpu_hour))} per million"

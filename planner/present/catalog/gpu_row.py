@@ -150,7 +150,7 @@ def removal_summary(own: "OwnHardware", gpu_id: str) -> str:
     """Return what is lost by removing a card: `your own card of 48 GB; your changes: paid $720`."""
     card = next((card for card in own.cards if card.id == gpu_id), None)
     change = own.change_of(gpu_id)
-    added = "" if card is None else f"your own card of {card.memory_label}"
+    added = "" if card is None else f"your own GPU of {card.memory_label}"
     text = "" if change is None else f"your changes: {change_summary(change)}"
     return "; ".join(part for part in (added, text) if part)
 
@@ -186,7 +186,7 @@ def _cost_origin(job: CardJob) -> str:
     """Return the offer behind the cost, with the price's date and source."""
     row = job.offer
     if row is None:
-        return "No comparable offer for this card."
+        return "No comparable offer for this GPU."
     where = f"{row.offer.provider}, {row.offer.region or 'unknown region'}"
     machines = f"{fmt.count_of(row.instances, row.offer.instance)}, {RENT_MODE_TITLES[row.mode]}"
     price = f"{fmt.money(row.usd)} per {job.period}, {fmt.money(row.usd_per_gpu_hour)} per GPU-hour"

@@ -191,7 +191,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
     ),
     number_column(
         "cards",
-        "Number of cards",
+        "Number of GPUs",
         lambda row: row.system.gpu_count,
         show=lambda value: fmt.integer(int(value)),
         unknown=fmt.UNKNOWN,

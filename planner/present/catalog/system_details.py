@@ -36,7 +36,7 @@ def power_group(gpu: Gpu, count: int, circuit: Circuit = DEFAULT_CIRCUIT) -> Det
     cables = [Detail("Cables", ", ".join(found.connectors))] if found.connectors else []
     warnings = [Detail("Warning", warning) for warning in found.warnings]
     figures = _power_figure_details(found.steps, build.circuit)
-    return DetailGroup(f"Power and cooling of {fmt.plural(count, 'card')}", (*figures, *cables, *warnings))
+    return DetailGroup(f"Power and cooling of {fmt.plural(count, 'GPU')}", (*figures, *cables, *warnings))
 
 
 def machine_power_group(system: System) -> DetailGroup:

@@ -33,9 +33,9 @@ COST_TERM_TITLES: Final = {
     "machines": "Machines",
     "storage": "Storage",
     "egress": "Cloud egress",
-    "cards": "Cards",
-    "servers": "Servers with cards",
-    "host": "Host (server without cards)",
+    "cards": "GPUs",
+    "servers": "Servers with GPUs",
+    "host": "Host (server without GPUs)",
     "network": "Network",
     "rack": "Rack and facility",
     "tax": "Tax",
@@ -52,7 +52,7 @@ COST_TERM_TITLES: Final = {
     "loan": "Loan",
 }
 SWING_TITLES: Final = {
-    "card_price_usd": "Card price",
+    "card_price_usd": "GPU price",
     "server_price_usd": "Server price",
     "resale_share": "Resale value",
     "rent_usd_per_hour": "Rent",

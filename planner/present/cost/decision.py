@@ -24,8 +24,8 @@ _TRIALS: Final = {
     "cost.job.hours_per_day": ("hours per day", "{} hours per day"),
     "cost.job.amount": ("amount of work", "an amount of {}"),
     "cost.job.repeats_per_year": ("runs per year", "{} runs per year"),
-    "cost.buy.card_price_usd": ("card price", "a card price of {}"),
-    "cost.buy.sale_usd_per_card": ("sale price of a card", "a sale price of {} for a card"),
+    "cost.buy.card_price_usd": ("GPU price", "a GPU price of {}"),
+    "cost.buy.sale_usd_per_card": ("sale price of a GPU", "a sale price of {} for a GPU"),
     "cost.buy.server_price_usd": ("server price", "a server price of {}"),
     "cost.rent.usd_per_gpu_hour": ("rental price per GPU-hour", "a rental price of {} per GPU-hour"),
     "cost.rent.mode": ("rental type", "renting {}"),
@@ -245,7 +245,7 @@ def machines_sentence(machines: Machines | None, card: str) -> str:
     grouped = f" in {machines.groups:,} groups of {machines.cards_per_group:,}" if machines.cards_per_group > 1 else ""
     counts = ((machines.rented, "if rented"), (machines.owned, "if bought"))
     found = tuple(f"{fmt.plural(count, 'machine')} {use}" for count, use in counts if count is not None)
-    power = () if machines.power_watts is None else (f"{fmt.power(machines.power_watts)} for the cards",)
+    power = () if machines.power_watts is None else (f"{fmt.power(machines.power_watts)} for the GPUs",)
     return f"Peak load needs {fmt.count_of(machines.cards, card)}{grouped}: {fmt.listing((*found, *power))}."
 
 
@@ -327,9 +327,10 @@ def _flip_text(flip: Flip, *, owned: bool) -> str:
         case "rental-price":
             return f"renting costs {flip.direction} {_price_text(flip)} per GPU-hour"
         case "card-price" if owned:
-            return f"a card sells for {flip.direction} {fmt.money(flip.value)}"
+            return f"a GPU sells for {flip.direction} {fmt.money(flip.value)}"
         case name:
-            return f"a {name.removesuffix('-price')} costs {flip.direction} {_price_text(flip)}"
+            what = "GPU" if name == "card-price" else "server"
+            return f"a {what} costs {flip.direction} {_price_text(flip)}"
 
 
 def _price_text(flip: Flip) -> str:

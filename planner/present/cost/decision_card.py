@@ -215,7 +215,7 @@ def _in_servers(case: RentOrBuyCase | None, together: int | None) -> str:
     shape = case.shape
     paid = shape.servers * shape.gpus_per_server
     if paid > shape.cards and buys_servers(case.central, shape):
-        return f" in {fmt.plural(shape.servers, 'server')} of {shape.gpus_per_server}, paying for {paid:,} cards"
+        return f" in {fmt.plural(shape.servers, 'server')} of {shape.gpus_per_server}, paying for {paid:,} GPUs"
     if shape.servers > 1 or together is None:
         return f" in {shape.servers:,} servers" if shape.servers > 1 else ""
     return f" as {shape.cards}/{together} of a server" if shape.cards % together else " in a server"

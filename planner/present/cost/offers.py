@@ -137,7 +137,7 @@ def _price(mode: RentMode) -> Column[ListedOffer]:
         unknown=_NOT_OFFERED,
         width=8,
         tooltip=_origin(mode),
-        about=f"Price per card and hour: {RENT_MODE_TITLES[mode]}",
+        about=f"Price per GPU and hour: {RENT_MODE_TITLES[mode]}",
     )
 
 
@@ -179,11 +179,11 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
     _instance_column(16),
     text_column(
         "card",
-        "Card",
+        "GPU",
         lambda row: row.card,
         width=18,
         tooltip=lambda row: "\n".join(row.offer.cards),
-        about="Card of the machine",
+        about="GPU of the machine",
     ),
     number_column("gpus", "GPUs", lambda row: row.offer.gpu_count, width=6, about="Number of GPUs in the machine"),
     text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
@@ -242,7 +242,7 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     _usd("usd", "Cost", lambda row: row.usd, "Cost of the job with this offer"),
     _usd("low", "Low", lambda row: row.low_usd, "In one of ten cases, the job costs less than this", shown=False),
     _usd("high", "High", lambda row: row.high_usd, "In one of ten cases, the job costs more than this", shown=False),
-    _usd("gpu_hour", "Per GPU-hour", lambda row: row.usd_per_gpu_hour, "Cost of the job for each hour of one card"),
+    _usd("gpu_hour", "Per GPU-hour", lambda row: row.usd_per_gpu_hour, "Cost of the job for each hour of one GPU"),
     Column(
         "age",
         "Age",

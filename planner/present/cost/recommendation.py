@@ -21,7 +21,7 @@ AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
 NO_HARDWARE: Final = (
     "None of this hardware can run the job at a comparable price. Allow more GPUs, quantized weights or tight fits."
 )
-UNMEASURED: Final = "No speed was measured on this family of cards"
+UNMEASURED: Final = "No speed was measured on this family of GPUs"
 _GUESSED: Final = "speed not measured"
 _SECONDS_PER_HOUR: Final = 3_600
 _BITS: Final = 8
@@ -236,7 +236,7 @@ def _facts(row: OptionRow) -> Iterator[str]:
     power = f"; {fmt.power(option.power_watts)} of board power" if option.power_watts else ""
     yield f"{verdict_text(option.verdict, option.free_bytes, option.fit_probability)}{power}"
     if option.purchase_usd is not None and option.upfront_usd is not None:
-        what = "card" if option.cards == 1 else "cards"
+        what = "GPU" if option.cards == 1 else "GPUs"
         yield f"{fmt.money(option.upfront_usd)} at the start, with the machine for the {what}"
     if option.price_date is not None:
         yield f"Price of {fmt.date(option.price_date)}"
@@ -292,7 +292,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
     text_column("how", "Provider", lambda row: row.how, width=20, about="Rental provider, or owned"),
     text_column("machines", "Machines", lambda row: row.machines, width=16, shown=False, about="Number of machines"),
     number_column(
-        "usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9, about="Cost of the job on these cards"
+        "usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9, about="Cost of the job on these GPUs"
     ),
     number_column(
         "purchase",
@@ -301,7 +301,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         show=fmt.money,
         width=9,
         unknown="–",
-        about="Purchase price of the cards, if they are bought",
+        about="Purchase price of the GPUs, if they are bought",
     ),
     Column(
         "hours",
@@ -320,7 +320,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         align="right",
         width=16,
         lower_is_better=False,
-        help="Tokens or samples per second, of all cards together",
+        help="Tokens or samples per second, of all GPUs together",
     ),
     Column(
         "free",
@@ -328,7 +328,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         lambda row: row.option.free_bytes,
         lambda row: verdict_text(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
         width=18,
-        help="Memory needed and free on each card",
+        help="Memory needed and free on each GPU",
     ),
     text_column("bound", "Limited by", lambda row: row.option.bound, width=16, about="What takes most of the time"),
     number_column(
@@ -337,7 +337,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         lambda row: row.option.power_watts,
         unit="W",
         width=8,
-        about="Board power of all cards together (rated maximum)",
+        about="Board power of all GPUs together (rated maximum)",
     ),
     text_column(
         "date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10, about="Date of the price"

@@ -24,7 +24,7 @@ _DAYS_BELOW_YEARS: Final = 2 / _MONTHS_PER_YEAR
 _MONTHS_BELOW_YEARS: Final = 2
 PRICE_NAMES: Final = {
     "machines": "rental price",
-    "cards": "card price",
+    "cards": "GPU price",
     "servers": "server price",
     "energy": "electricity price",
 }
@@ -39,7 +39,7 @@ def break_even_sentence(found: BreakEven | None, horizon_years: float, way: str 
         return _no_break_even_sentence(found)
     share = f" ({fmt.percent(found.utilization_fraction)} utilization)" if found.utilization_fraction else ""
     if found.years is not None:
-        when = f"At the planned use, it does after {years_phrase(found.years)}, if the cards are sold then."
+        when = f"At the planned use, it does after {years_phrase(found.years)}, if the GPUs are sold then."
     else:
         when = f"At the planned use, {found.years_reason or 'it does not'}."
     needed = f"{fmt.significant(found.gpu_hours)} GPU-hours{share}"
@@ -62,7 +62,7 @@ def dates_sentence(answer: Decision, today: date, terms: Iterable[MoneyTerm] = (
     if oldest is not None:
         age = age_phrase(days_since(oldest, today))
         aged = f"Oldest price: {_term_priced_on(oldest, terms)}{fmt.date(oldest)}, {age}."
-    undated = tuple(COST_TERM_TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
+    undated = tuple(_term_in_sentence(name) for name in dict.fromkeys(answer.undated))
     bare = f"Without a date: {fmt.listing(undated)}." if undated else ""
     return " ".join(part for part in (aged, bare) if part)
 
@@ -73,10 +73,16 @@ def cost_terms(result: CostResult) -> tuple[MoneyTerm, ...]:
     return (*rented, *((*result.own.upfront, *result.own.monthly) if result.own else ()))
 
 
+def _term_in_sentence(name: str) -> str:
+    """Return the title of a cost term within a sentence: `servers with GPUs`."""
+    title = COST_TERM_TITLES.get(name, name)
+    return title if title.startswith("GPU") else f"{title[:1].lower()}{title[1:]}"
+
+
 def _term_priced_on(day: str, terms: Iterable[MoneyTerm]) -> str:
     """Return the first term with a figure of this day, such as `electricity, `; empty if there is none."""
     name = next((term.name for term in terms if any(symbol.date == day for symbol in term.symbols)), None)
-    return "" if name is None else f"{COST_TERM_TITLES.get(name, name).lower()}, "
+    return "" if name is None else f"{_term_in_sentence(name)}, "
 
 
 def rent_sentence(rent: RentCost) -> str:
@@ -225,19 +231,19 @@ def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
     if hybrid.always_on and best.owned in (0, most):
         return ""
     if best.owned == 0:
-        every = f"{fmt.plural(most, 'group')} of cards needed at the peak"
+        every = f"{fmt.plural(most, 'group')} of GPUs needed at the peak"
         return f"Of the {every}, none is worth buying: rent them when needed."
     if best.owned == most:
         every = (
-            "The group of cards needed at the peak is"
+            "The group of GPUs needed at the peak is"
             if most == 1
-            else f"All {most} groups of cards needed at the peak are"
+            else f"All {most} groups of GPUs needed at the peak are"
         )
         return f"{every} worth buying: no need to rent."
     rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
     when = "day and night" if hybrid.always_on else "when needed"
     return (
-        f"Best mix: buy {fmt.integer(best.owned)} of the {fmt.integer(most)} groups of cards needed at the peak, which "
+        f"Best mix: buy {fmt.integer(best.owned)} of the {fmt.integer(most)} groups of GPUs needed at the peak, which "
         f"handle {fmt.percent(best.owned_work_fraction)} of the work, and rent the others {when}: "
         f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all "
         f"{when} and {fmt.money(owned)} for buying all."

@@ -42,15 +42,15 @@ TIME_TITLES: Final[dict[TimeTermName, str]] = {
 BOUND_TITLES: Final[dict[Bound, str]] = {
     "compute": "compute",
     "memory bandwidth": "memory bandwidth",
-    "communication": "communication between the cards",
+    "communication": "communication between the GPUs",
     "host": "kernel launches by the host",
     "input": "data loading",
 }
 BASIS_TITLES: Final[dict[Basis, str]] = {
     "measured": "your measurement",
-    "same card": "measurements on this card",
-    "family": "measurements on cards of the same family",
-    "unmeasured": "measurements on cards of other families; there are none for this card's family",
+    "same card": "measurements on this GPU",
+    "family": "measurements on GPUs of the same family",
+    "unmeasured": "measurements on GPUs of other families; there are none for this GPU's family",
 }
 
 
@@ -167,9 +167,9 @@ def _requests_together(workload: Inference) -> str:
     """
     replicas, cards = workload.parallel.data or 1, workload.parallel.model_shards
     if workload.batch == 1:
-        each = "one per card" if cards == 1 else f"each on {fmt.integer(cards)} cards"
+        each = "one per GPU" if cards == 1 else f"each on {fmt.integer(cards)} GPUs"
         return f"{fmt.integer(replicas)} replicas, {each}" if replicas > 1 else ""
-    where = " on each card" if cards == 1 else f" on each replica of {fmt.integer(cards)} cards"
+    where = " on each GPU" if cards == 1 else f" on each replica of {fmt.integer(cards)} GPUs"
     return f"{fmt.integer(workload.batch)} concurrent requests{where if replicas > 1 else ''}"
 
 

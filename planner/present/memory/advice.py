@@ -68,7 +68,7 @@ def no_advice_sentence(memory: MemoryResult, *, traced: bool) -> str:
 def _verdict_after(advice: Advice) -> str:
     """Return the memory verdict after the changes, as text."""
     if advice.verdict is None:
-        return "Not on this card" if advice.free_bytes is not None else f"Needs {fmt.size(advice.total_bytes)}"
+        return "Not on this GPU" if advice.free_bytes is not None else f"Needs {fmt.size(advice.total_bytes)}"
     return verdict_text(advice.verdict, advice.free_bytes or 0, advice.fit_probability)
 
 
@@ -122,7 +122,7 @@ def _cheapest_sentence(plan: Plan, catalog: Catalog, today: date) -> str:
     if not priced:
         return ""
     gpu = hardware.gpu(min(priced)[2])
-    return f"The cheapest card that fits: {gpu.name}, {buying_phrase(prices[gpu.id], gpu)}."
+    return f"The cheapest GPU that fits: {gpu.name}, {buying_phrase(prices[gpu.id], gpu)}."
 
 
 def _checkpointing_sentence(evaluation: Evaluation, catalog: Catalog) -> str:
@@ -138,7 +138,7 @@ def _checkpointing_sentence(evaluation: Evaluation, catalog: Catalog) -> str:
         catalog.hardware.gpu(fit.gpu_id).memory_bytes for fit in find_fits(changed, catalog) if fit.verdict == "fits"
     )
     smallest = min(filter(None, sizes), default=0)
-    card = f", from a {round(smallest / GIB)}{fmt.THIN}GB card" if smallest else ""
+    card = f", from a {round(smallest / GIB)}{fmt.THIN}GB GPU" if smallest else ""
     return f"With full checkpointing: {fmt.size(total)}{card}."
 
 

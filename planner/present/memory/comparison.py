@@ -104,12 +104,12 @@ def _difference_sentences(
 
 def _difference_sentence(difference: int, view: MemoryView, other: MemoryView, names: tuple[str, str]) -> str:
     if difference == 0:
-        return f"Both need {fmt.size(view.total_bytes)} per card."
+        return f"Both need {fmt.size(view.total_bytes)} per GPU."
     side = "more" if difference > 0 else "less"
     here, there = fmt.sizes_apart(view.total_bytes, other.total_bytes)
     return (
         f"{names[0]} needs {fmt.size(abs(difference))} ({fmt.percent(abs(difference) / other.total_bytes)}) {side} per "
-        f"card than {names[1]}: {here} instead of {there}."
+        f"GPU than {names[1]}: {here} instead of {there}."
     )
 
 

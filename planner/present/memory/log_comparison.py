@@ -21,8 +21,8 @@ ROW_TITLES: Final[dict[RowName, str]] = {
     "allocated": "Allocated by PyTorch",
     "reserved": "Reserved by PyTorch",
     "process": "Whole process",
-    "card": "Used on the card",
-    "capacity": "Usable memory of the card",
+    "card": "Used on the GPU",
+    "capacity": "Usable memory of the GPU",
     "card-total": "nvidia-smi's total",
     "host": "Host memory",
 }

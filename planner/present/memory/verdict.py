@@ -41,7 +41,7 @@ NOT_SUPPORTED: Final = "Not supported"
 _LEFT_OUT: Final = {
     "tight": "the plan fits only tightly",
     "does-not-fit": "the plan does not fit",
-    "not-supported": "the card cannot run it",
+    "not-supported": "the GPU cannot run it",
 }
 """Reason to exclude a card from a recommendation, by the plan's verdict on it."""
 _RANKS: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
@@ -147,7 +147,7 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
     kinds = {share.gpu for share in memory.per_gpu}
     title = verdict_title(memory.verdict, memory.fit_probability)
     where = f"{title} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
-    which = "the fullest card " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
+    which = "the fullest GPU " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     margin = _margin_phrase(memory)
     needs = f"{_needs_phrase(memory)} of {_capacity_phrase(memory)}{'; ' if ' reserves ' in margin else ', '}{margin}"
     tight = _sure_text(memory) if memory.verdict == "tight" else ""
@@ -198,8 +198,8 @@ def fewest_cards_note(memory: MemoryResult) -> tuple[str, ...]:
     if memory.verdict != "does-not-fit" or any(phase.name == "denoise" for phase in memory.phases):
         return ()
     if memory.at_least_cards is None:
-        return ("Splitting weights, gradients and optimizer states is not enough: the rest exceeds one such card.",)
-    cards = fmt.plural(memory.at_least_cards, "card")
+        return ("Splitting weights, gradients and optimizer states is not enough: the rest exceeds one such GPU.",)
+    cards = fmt.plural(memory.at_least_cards, "GPU")
     return (f"Split evenly, the plan would need at least {cards} of this kind (a lower bound, not an estimate).",)
 
 
@@ -214,7 +214,7 @@ def hypothetical_note(memory: MemoryResult) -> tuple[str, ...]:
         return ()
     verdict = verdict_phrase(memory)
     reason = f"{verdict[:1].lower()}{verdict[1:]}"
-    return (f"The plan does not run on this card ({reason}); time and cost are hypothetical.",)
+    return (f"The plan does not run on this GPU ({reason}); time and cost are hypothetical.",)
 
 
 def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
     size, ends = fmt.size(memory.capacity_bytes), fmt.size_range(low, high)
     sure = "" if ends == size else f" ({ends})"
     source = f"; {_PRINTED_SIZE.sub('', memory.capacity_source)}" if memory.capacity_source else ""
-    return (f"Usable memory per card: {size}{sure}{source}",)
+    return (f"Usable memory per GPU: {size}{sure}{source}",)
 
 
 def host_note(memory: MemoryResult) -> tuple[str, ...]:

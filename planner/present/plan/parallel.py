@@ -131,7 +131,7 @@ def device_rows(memory: MemoryResult, hardware: HardwareCatalog) -> tuple[Device
 
 
 def _device_row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) -> DeviceRow:
-    name = hardware.gpu(share.gpu).name if share.gpu else "card"
+    name = hardware.gpu(share.gpu).name if share.gpu else "GPU"
     return DeviceRow(
         card=fmt.count_of(share.count, name),
         layers="all" if share.layers is None else fmt.integer(share.layers),

@@ -201,8 +201,8 @@ def _has_default_cache(workload: Inference) -> bool:
 
 
 NOT_ISOLATED = (
-    "Cards that are shared by time slicing isolate neither memory nor time: nothing keeps a program within its part, "
-    "and kernels take turns, so that each model is slower than the speeds here, which are of a card alone. MIG slices "
+    "GPUs that are shared by time slicing isolate neither memory nor time: nothing keeps a program within its part, "
+    "and kernels take turns, so that each model is slower than the speeds here, which are of a GPU alone. MIG slices "
     "isolate both."
 )
 
@@ -213,7 +213,7 @@ def beside_sentences(neighbours: "Sequence[Neighbour]") -> Iterator[str]:
         title = SOFTWARE[each.program].title if each.program in SOFTWARE else each.program
         verdict = ", which does not fit in what is left" if each.verdict == "does-not-fit" else ""
         yield (
-            f"Beside it on each card: {each.model} in {title}, {fmt.size(each.held_bytes)} "
+            f"Beside it on each GPU: {each.model} in {title}, {fmt.size(each.held_bytes)} "
             f"({fmt.percent(each.fraction)} of it){verdict}."
         )
     yield "Start them one after the other, each once the one before answers: engines measure what is free."

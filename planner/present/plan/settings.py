@@ -14,7 +14,7 @@ from planner.workload.workload import Workload
 
 _OF_PLAN: Final = {
     "model": "Model",
-    "gpu": "Card",
+    "gpu": "GPU",
     "count": "Number of GPUs",
     "task": "Task",
     "corrections": "Corrections by logs",

@@ -74,7 +74,7 @@ def _verdict_of(report: Report) -> ReportAnswer:
 
 
 def _memory_section(view: VersusView, both: tuple[PlanReportParts, PlanReportParts]) -> ReportSection:
-    columns = (ReportColumn("GiB of one card"), *(ReportColumn(head, "right") for head in _HEADS))
+    columns = (ReportColumn("GiB of one GPU"), *(ReportColumn(head, "right") for head in _HEADS))
     rows = tuple((row.title, *row.gib_texts) for row in view.rows)
     figures = (memory_figure(each.memory) for each in both if each.memory.supported)
     return section("Memory of both", *figures, ReportTable(columns, rows))

@@ -88,7 +88,7 @@ def memory_figure(view: MemoryView) -> Drawing:
         shapes.append(DrawingLabel(x + _SWATCH + 6, y, segment.text, is_small=True))
     rows = -(-len(view.segments) // _LEGEND_COLUMNS)
     parts = "; ".join(segment.text for segment in view.segments if segment.kind == "term")
-    return Drawing(_WIDTH, legend_top + rows * _LEGEND_STEP, tuple(shapes), f"Memory of one card at the peak: {parts}.")
+    return Drawing(_WIDTH, legend_top + rows * _LEGEND_STEP, tuple(shapes), f"Memory of one GPU at the peak: {parts}.")
 
 
 def _segment_color(segment: MemoryBarSegment) -> str:
@@ -302,7 +302,7 @@ def _phases_table(view: MemoryView) -> ReportTable:
 
 
 def _devices_table(view: MemoryView) -> ReportTable:
-    heads = ("Cards", "Layers", "Needs, GiB", "Usable", "Free", "", "")
+    heads = ("GPUs", "Layers", "Needs, GiB", "Usable", "Free", "", "")
     rows = tuple(
         (row.card, row.layers, row.needs, row.usable, row.free, row.verdict, row.scarcity) for row in view.devices
     )

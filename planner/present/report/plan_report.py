@@ -254,7 +254,7 @@ def _options_section(parts: PlanReportParts) -> ReportSection:
     return section(
         "Other hardware for the same job",
         Prose(no_option_sentence(found)),
-        Prose("" if own is None else "The cards of the plan come first."),
+        Prose("" if own is None else "The GPUs of the plan come first."),
         table._replace(columns=heads),
         Prose(f"{fmt.plural(len(rows), 'option')} found. {excluded_sentence(found)}" if rows else ""),
     )

@@ -61,7 +61,7 @@ class _PlottedMetric(NamedTuple):
 
 
 _METRICS: Final = (
-    _PlottedMetric("utilization_fraction", "Use of the cards", "%", 0.01, 100.0),
+    _PlottedMetric("utilization_fraction", "Use of the GPUs", "%", 0.01, 100.0),
     _PlottedMetric("memory_used_bytes", "Memory in use", "GiB", GIB),
     _PlottedMetric("power_watts", "Power", "W"),
     _PlottedMetric("temperature_celsius", "Temperature", "°C"),
@@ -78,7 +78,7 @@ def report_on_recording(recording: MonitorRecording, today: date, usd_per_kwh: f
     summary = summarize_recording(recording, usd_per_kwh)
     return Report(
         title=f"Recording {recording.path.name}",
-        question="What did the cards do, what held them back, and what did it cost?",
+        question="What did the GPUs do, what held them back, and what did it cost?",
         answers=tuple(_answers(history, summary)),
         sections=tuple(
             part
@@ -106,7 +106,7 @@ def _answers(history: History, summary: RecordingSummary) -> Iterator[ReportAnsw
         )
     used = energy_summary_text(summary)
     yield ReportAnswer(
-        fmt.capitalized(used) if used else "No card reported its energy or power.", diagnosed_text(summary)
+        fmt.capitalized(used) if used else "No GPU reported its energy or power.", diagnosed_text(summary)
     )
 
 
@@ -188,7 +188,7 @@ def _diagnosis_blocks(span: Event, history: History) -> Iterator[Block]:
     found = diagnosis_view(_diagnosis_of(span, history))
     lasted = duration_text(_seconds(span, history))
     device = next(one for one in history.inventory.devices if one.uuid == span.uuid)
-    yield Prose(f"Card {card_label(device)}, {lasted} from {clock_time(span.began.wall_seconds)}: {found.sentence}")
+    yield Prose(f"GPU {card_label(device)}, {lasted} from {clock_time(span.began.wall_seconds)}: {found.sentence}")
     heads = ("Quantity", "Observed", "Threshold", "Source of the threshold")
     rows = tuple((row.quantity, row.seen, row.threshold, row.source) for row in found.evidence)
     yield ReportTable(tuple(map(ReportColumn, heads)), rows)
@@ -210,5 +210,5 @@ def _event_section(history: History) -> ReportSection:
         for event in events[:_EVENTS]
     )
     left = f"{fmt.integer(len(events) - _EVENTS)} more events are in the recording." if len(events) > _EVENTS else ""
-    heads = ("Time", "Card", "Event", "Lasted")
+    heads = ("Time", "GPU", "Event", "Lasted")
     return section("Events", ReportTable(tuple(map(ReportColumn, heads)), rows), Prose(left))

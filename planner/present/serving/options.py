@@ -140,7 +140,7 @@ def _cheaper_sentence(answer: ServingAnswer) -> str:
     cheaper = 0 if answer.wish.objective != "usd" or best is None else sum(price < best for price in prices)
     if not cheaper:
         return ""
-    return f"Cheaper, but with a speed never measured on such cards or an old price: {fmt.integer(cheaper)}."
+    return f"Cheaper, but with a speed never measured on such GPUs or an old price: {fmt.integer(cheaper)}."
 
 
 def left_out_sentence(answer: ServingAnswer) -> str:
@@ -194,7 +194,7 @@ SERVING_COLUMNS: Final[tuple[Column[ServingRow], ...]] = (
         "Speed",
         lambda row: "not measured" if row.is_guessed else "estimated",
         width=12,
-        about="Not measured: no speed was ever measured on this family of cards",
+        about="Not measured: no speed was ever measured on this family of GPUs",
     ),
     number_column(
         "busy",

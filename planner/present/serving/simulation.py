@@ -196,7 +196,7 @@ def rate_columns(latencies: tuple[Latency, ...] = ("ttft", "itl")) -> tuple[Colu
             "Output tokens/s",
             lambda point: point.simulation.output_tokens_per_second,
             width=14,
-            about="Answered tokens per second, on all cards together",
+            about="Answered tokens per second, on all GPUs together",
         ),
         *(_rate_latency_column(name, percent) for name in latencies for percent in (50.0, 95.0)),
         text_column(

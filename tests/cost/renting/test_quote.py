@@ -147,7 +147,7 @@ def test_what_an_offer_does_not_have_is_refused(facts: RentFacts) -> None:
     with pytest.raises(SpecError, match="has no spot price") as caught:
         quote(OFFER.evolve(spot_price_usd_per_hour=None), "spot", demand, 8, PLAIN, facts)
     assert caught.value.field == "rent.mode"
-    with pytest.raises(SpecError, match=r"only 0\.5 of a card"):
+    with pytest.raises(SpecError, match=r"only 0\.5 of a GPU"):
         quote(OFFER.evolve(gpu_count=0.5), "on-demand", demand, 1, PLAIN, facts)
 
 

@@ -36,7 +36,7 @@ def test_what_has_to_be_said_of_a_price_is_said(facts: RentFacts) -> None:
     cost = explained(quote(foreign, "on-demand", demand, 8, PLAIN, facts), demand, facts)
     assert cost.oldest_price_date == "2026-08-21"
     assert cost.terms[0].symbols[-1].meaning == "USD for one EUR"
-    assert cost.terms[0].symbols[0].source == "the job, 8 cards each"
+    assert cost.terms[0].symbols[0].source == "the job, 8 GPUs each"
     odd = OFFER.evolve(
         gpu=None,
         candidates=("h100-sxm5-80gb", "h100-pcie-80gb"),
@@ -52,11 +52,11 @@ def test_what_has_to_be_said_of_a_price_is_said(facts: RentFacts) -> None:
     said = explained(quote(odd, "on-demand", demand, 8, PLAIN, facts), demand, facts)
     assert len(said.notes) == 6
     assert said.oldest_price_date is None
-    assert said.terms[0].symbols[0].source == "the job, 1 card each"
+    assert said.terms[0].symbols[0].source == "the job, 1 GPU each"
     assert said.terms[0].certainty == "yours"
 
 
-@pytest.mark.parametrize(("linked", "why"), [(1, "each card holds a whole copy"), (2, "each 2 cards hold")])
+@pytest.mark.parametrize(("linked", "why"), [(1, "each GPU holds a whole copy"), (2, "each 2 GPUs hold")])
 def test_several_machines_are_explained_where_they_are_enough(facts: RentFacts, linked: int, why: str) -> None:
     demand = demand_of(Run(amount=10), None)
     pairs = OFFER.evolve(gpu_count=2)

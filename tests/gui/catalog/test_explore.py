@@ -158,7 +158,7 @@ def test_column_sets_show_their_columns(tab, name):
 def test_the_pane_says_what_follows_from_other_records(tab):
     tab.gpus.table.choose("rtx-3090")
     said = tab.gpus.detail.as_text()
-    assert "Power and cooling of 1 card" in said
+    assert "Power and cooling of 1 GPU" in said
     assert "Price per GiB" in said
     tab.gpus.table.choose("tesla-k80")
     assert "2 devices of 12.0\u2009GiB" in tab.gpus.detail.as_text()

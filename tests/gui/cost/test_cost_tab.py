@@ -182,7 +182,7 @@ def test_old_offers_are_listed_when_asked_for(tab: CostTab):
 
 def test_without_a_card_there_is_nothing_to_pay_for(tab: CostTab):
     tab.workspace.apply("card", gpu=None)
-    assert tab.answer.view.subject == "The plan has no card."
+    assert tab.answer.view.subject == "The plan has no GPU."
     assert not any(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
     tab.workspace.undo_stack.undo()
     assert all(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
@@ -192,7 +192,7 @@ def test_unequal_cards_are_told_apart_from_one_thing_to_rent(tab: CostTab):
     tab.workspace.apply(
         "cards", workload=Inference(gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))), gpu=None, count=2
     )
-    assert "a mix of different cards" in tab.answer.view.subject
+    assert "a mix of different GPUs" in tab.answer.view.subject
     assert not tab.offers.isVisible()
 
 

@@ -95,7 +95,7 @@ def test_a_curve_that_falls_or_crosses_twice_is_cut_as_well():
 
 def test_an_axis_that_starts_at_nothing_is_linear():
     points = tuple(point(value, 10 + value) for value in range(34))
-    assert not CurveData("gpu_layers", "Layers on the card", points, points[3], None, None).is_wide
+    assert not CurveData("gpu_layers", "Layers on the GPU", points, points[3], None, None).is_wide
 
 
 def test_the_axis_shows_the_line_the_point_and_no_more_than_twice_that():
@@ -127,5 +127,5 @@ def test_an_export_has_every_byte():
 
 def test_an_export_has_what_stays_in_ram():
     points = tuple(point(value, 10 + value).evolve(host_bytes=(8 - value) * GIB) for value in range(9))
-    rows = CurveData("gpu_layers", "Layers on the card", points, points[0], None, None).csv_rows()
+    rows = CurveData("gpu_layers", "Layers on the GPU", points, points[0], None, None).csv_rows()
     assert [row[4] for row in rows[1:3]] == [str(8 * GIB), str(7 * GIB)]

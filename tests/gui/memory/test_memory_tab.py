@@ -56,7 +56,7 @@ def test_a_long_context_offers_the_prompt_that_fills_it(tab: MemoryTab, qtbot):
 def test_without_a_card_the_cheapest_that_fits_is_named(tab: MemoryTab, qtbot):
     assert tab.answer.suggestions == ""
     tab.workspace.apply("card", gpu=None)
-    qtbot.waitUntil(lambda: "The cheapest card that fits: " in tab.answer.suggestions)
+    qtbot.waitUntil(lambda: "The cheapest GPU that fits: " in tab.answer.suggestions)
     tab.workspace.apply("card", gpu="rtx-4090")
     assert tab.answer.suggestions == ""
 

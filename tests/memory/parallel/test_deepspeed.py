@@ -109,7 +109,7 @@ def test_what_is_offloaded_is_in_ram_or_on_disk(parallel, on_card, beside):
     result = estimate_memory(model, workload, count=CARDS)
     found = held(result, "step")
     waits = "the parameters are offloaded to host memory or to disk"
-    assert result.phases[0].explanation == (waits if not on_card else "the parameters are on the card")
+    assert result.phases[0].explanation == (waits if not on_card else "the parameters are on the GPU")
     assert {name for name in found if name in ("weights", "gradients", "master_weights", "optimizer_states")} == on_card
     # Each card keeps its share; the figure is that of all of them.
     found = (result.host_bytes, result.disk_bytes)

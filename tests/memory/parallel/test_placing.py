@@ -69,7 +69,7 @@ def test_the_note_names_what_splits(workload, said):
 def test_unequal_cards_that_hold_the_same_are_decided_by_the_smallest():
     result = estimate_on(llama(), training(zero=3), cards(("h100-sxm5-80gb", 4), ("rtx-3060-12-gb", 4)))
     assert result.fullest == 1
-    assert any("the card with the least memory decides" in note for note in result.notes)
+    assert any("the GPU with the least memory decides" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ def test_other_processes_take_layers_away():
     [
         (
             training(),
-            "Replicas as implemented by DistributedDataParallel of PyTorch 2.13, over 4 cards: two copies of",
+            "Replicas as implemented by DistributedDataParallel of PyTorch 2.13, over 4 GPUs: two copies of",
         ),
-        (training(gradient_as_bucket_view=True), "over 4 cards: one copy of the gradients, in buckets."),
-        (training(zero=3), "ZeRO-3 as implemented by FSDP2 of PyTorch 2.13, over 4 cards: each holds a shard"),
-        (training(zero=1, tensor=2), "ZeRO-1 as implemented by DeepSpeed 0.19, over 2 cards: 16-bit parameters"),
+        (training(gradient_as_bucket_view=True), "over 4 GPUs: one copy of the gradients, in buckets."),
+        (training(zero=3), "ZeRO-3 as implemented by FSDP2 of PyTorch 2.13, over 4 GPUs: each holds a shard"),
+        (training(zero=1, tensor=2), "ZeRO-1 as implemented by DeepSpeed 0.19, over 2 GPUs: 16-bit parameters"),
         (
             training(tensor=4).evolve(profile="megatron"),
-            "Replicas as implemented by Megatron-LM 0.20, over 1 card: 16-bit",
+            "Replicas as implemented by Megatron-LM 0.20, over 1 GPU: 16-bit",
         ),
-        (training().evolve(profile="megatron"), "Replicas as implemented by Megatron-LM 0.20, over 4 cards: 16-bit"),
+        (training().evolve(profile="megatron"), "Replicas as implemented by Megatron-LM 0.20, over 4 GPUs: 16-bit"),
     ],
 )
 def test_the_note_names_what_shares_and_what_it_keeps(workload, said):

@@ -88,8 +88,8 @@ def test_notes_say_what_was_assumed_and_that_the_margin_is_not_in_it():
     result = estimate_memory(bundled().models.model(LLAMA_3), Inference(weights="Q4_K_M", gpu_layers=10))
     notes = " ".join(result.notes)
     assert "llama.cpp 0.5.0" in notes
-    assert "1,024 MiB of the card free" in notes
-    assert "9 of 32 layers are on the card" in notes
+    assert "1,024 MiB of the GPU free" in notes
+    assert "9 of 32 layers are on the GPU" in notes
     assert (result.host_bytes or 0) > 3 * GIB
     apart = estimate_memory(llama(), Inference(profile="llama.cpp", engine={"slots": 2})).notes
     assert any("a KV cache of 4,096 cells each" in note for note in apart)

@@ -143,7 +143,7 @@ def test_cards_without_figures_have_no_time(change, missing):
 def test_without_a_card_there_is_no_time():
     architecture = bundled().models.model(LLAMA_8B)
     workload = with_defaults(Inference(**CHAT), architecture, 1)
-    assert inference_time(architecture, workload, ()).unsupported == "No card is chosen."
+    assert inference_time(architecture, workload, ()).unsupported == "No GPU is chosen."
 
 
 def test_unlike_cards_are_as_quick_as_the_slowest():

@@ -134,4 +134,4 @@ def test_a_card_of_unknown_speed_has_the_reason(catalog: Any, card: Any, engine:
     old = catalog.hardware.gpu("tesla-v100-sxm2-32gb")
     if engine == "same-cards":
         assert "generation: " in (timed(settled(**grpo(engine=engine)), old).unsupported or "")
-    assert estimate_time(NETWORK, settled(**grpo()), ()).unsupported == "No card is chosen."
+    assert estimate_time(NETWORK, settled(**grpo()), ()).unsupported == "No GPU is chosen."

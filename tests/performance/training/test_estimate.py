@@ -60,7 +60,7 @@ def test_the_slowest_of_unequal_cards_decides(timed: Timed) -> None:
     mixed = timed(llama(), ("h100-sxm5-80gb", 1), ("a100-sxm4-80gb", 1))
     slow = timed(llama(), ("a100-sxm4-80gb", 2))
     assert mixed.seconds == pytest.approx(slow.seconds)
-    assert mixed.notes[0] == "All cards wait for the slowest: the time is that of the A100 SXM4 80 GB."
+    assert mixed.notes[0] == "All GPUs wait for the slowest: the time is that of the A100 SXM4 80 GB."
 
 
 def test_links_are_said_where_anything_goes_over_them(timed: Timed) -> None:
@@ -89,7 +89,7 @@ def test_what_cannot_be_estimated_says_why(timed: Timed, catalog: Catalog, cards
     assert "no dense rate" in str(timed(llama(), ("rtx-4090-laptop-gpu", 1)).unsupported)
     flux = catalog.models.model("black-forest-labs/FLUX.1-dev")
     assert "diffusion" in str(estimate_time(flux, Training(), ((cards["rtx-4090"], 1),)).unsupported)
-    assert estimate_time(llama(), Training(), ()).unsupported == "No card is chosen."
+    assert estimate_time(llama(), Training(), ()).unsupported == "No GPU is chosen."
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_smaller_passes_keep_the_effective_batch(catalog):
     assert best.plan.workload.micro_batch * best.plan.workload.gradient_accumulation == 64
     assert best.plan.workload.micro_batch > 1
     assert (best.cost, best.risk, best.slower_by_about) == ("time", "none", None)
-    assert best.keeps == ("64 sequences per card and optimizer step",)
+    assert best.keeps == ("64 sequences per GPU and optimizer step",)
 
 
 def test_the_larger_micro_batch_is_taken(catalog):
@@ -106,7 +106,7 @@ def test_an_unsupported_change_lists_it_as_a_need(catalog):
     nf4 = tuple(change for change in CHANGES if change.name == "weights in NF4")
     (found,) = [advice for advice in advise(plan, catalog, nf4) if advice.verdict is None]
     assert found.name == "weights in NF4"
-    assert "bitsandbytes has no kernels for this card" in found.needs[-1]
+    assert "bitsandbytes has no kernels for this GPU" in found.needs[-1]
 
 
 def test_the_nearest_changes_are_listed_if_only_hardware_helps(catalog):
@@ -245,7 +245,7 @@ def test_a_larger_slice_of_the_same_card_comes_before_other_cards(catalog):
     found = advise(plan, catalog)
     (one,) = (advice for advice in found if advice.plan.gpu != plan.gpu)
     assert (one.verdict, one.plan.gpu) == ("fits", "h100-sxm5-80gb-mig-3g.40gb")
-    assert one.steps[0].sentence.startswith("Use the smallest slice (MIG) of the card that the plan fits on")
+    assert one.steps[0].sentence.startswith("Use the smallest slice (MIG) of the GPU that the plan fits on")
     assert all(advice.plan.count == 1 for advice in found)
 
 

@@ -35,7 +35,7 @@ def test_cards_that_split_the_model_divide_the_batch(catalog, workload, cards, e
     split = (
         "the global batch size"
         if workload.micro_batch > 1
-        else f"the batch of each card; the global batch size grows {cards}-fold"
+        else f"the batch of each GPU; the global batch size grows {cards}-fold"
     )
     assert shared[-1].change(cards).keeps == split
 

@@ -82,7 +82,7 @@ def test_cards_that_would_compute_together_are_named_first_with_both_rates(catal
         EIGHT.evolve(gpu="tesla-t4"),
         SMALL.evolve(model=ModelChoice(id="openai-community/gpt2"), gpu="tesla-t4", workload=Inference(batch=2)),
     ],
-    ids=["one user", "training", "already", "no card", "does not fit", "not on this card"],
+    ids=["one user", "training", "already", "no GPU", "does not fit", "not on this GPU"],
 )
 def test_other_plans_get_no_other_program(catalog, plan):
     assert found(plan, catalog) == []

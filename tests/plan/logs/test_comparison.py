@@ -148,8 +148,8 @@ def test_other_processes_on_the_card_are_explained(compared):
     rest = compared(smi(22900, 21500, others=500), TRAIN).row("card").explanation
     assert "the driver and unlisted processes use 0.88 GiB" in rest
     alone = "\n".join(smi(22900, 21500).splitlines()[:2])
-    assert "includes the card's other processes" in compared(alone, TRAIN).row("card").explanation
-    assert "Of the card" not in compared(smi(21510, 21500), TRAIN).row("card").explanation
+    assert "includes the GPU's other processes" in compared(alone, TRAIN).row("card").explanation
+    assert "Of the GPU" not in compared(smi(21510, 21500), TRAIN).row("card").explanation
 
 
 @pytest.mark.parametrize(("held", "words"), [("9.08", "not below it"), ("29.08", "more than estimated")])
@@ -164,7 +164,7 @@ def test_an_out_of_memory_message_gives_a_lower_bound(compared, held, words):
     assert words in found.row("allocated").explanation
     assert "used or requested at least this much" in found.row("allocated").explanation
     assert "beyond its tensors" not in found.row("reserved").explanation
-    assert "not the plan's card" in found.row("capacity").explanation
+    assert "not the plan's GPU" in found.row("capacity").explanation
 
 
 def test_overhead_is_explained_only_by_an_engine_that_the_log_names(catalog):

@@ -94,7 +94,7 @@ def test_times_need_a_card_that_is_known(compared):
     assert None not in (first.predicted, request.predicted)
     assert step.explanation == "The estimate has no such figure."
     without = QWEN.evolve(gpu=None)
-    assert compared(line, without).figures[0].explanation == "A time needs a card: the plan names none."
+    assert compared(line, without).figures[0].explanation == "A time needs a GPU: the plan names none."
     unknown = compared(line, QWEN.evolve(gpu="groq-lpu"))
     assert unknown.figures[0].explanation.startswith("There is no time estimate: ")
 
@@ -109,7 +109,7 @@ def test_a_pool_in_tokens_is_compared_with_its_range(compared):
         in of_name(compared("GPU KV cache size: 16 tokens", plan), "cache-tokens").explanation
     )
     without = of_name(compared("GPU KV cache size: 16 tokens"), "cache-tokens")
-    assert without.explanation == "The plan's program does not fill the card with its cache."
+    assert without.explanation == "The plan's program does not fill the GPU with its cache."
 
 
 def test_only_what_was_measured_under_the_plans_conditions_is_kept(compared, catalog):

@@ -50,7 +50,7 @@ def test_using_an_option_sets_the_offer_and_what_was_chosen(tuned, catalog):
 
 def test_an_option_of_another_plan_is_refused(tuned, catalog):
     pairs = TUNING.evolve(workload=Inference(parallel=Parallel(tensor=2)), count=2)
-    with pytest.raises(SpecError, match="cannot run on 3 cards"):
+    with pytest.raises(SpecError, match="cannot run on 3 GPUs"):
         apply_option(tuned.options[0].evolve(count=3), pairs, catalog)
 
 
@@ -82,7 +82,7 @@ def test_tensor_parallelism_answers_sooner_than_copies(catalog):
 
 def test_an_option_with_changes_that_no_longer_apply_cannot_be_used(tuned, catalog):
     option = tuned.options[0].evolve(changes=("a change of another plan",))
-    with pytest.raises(SpecError, match="cannot run on 1 cards"):
+    with pytest.raises(SpecError, match="cannot run on 1 GPUs"):
         apply_option(option, TUNING, catalog)
 
 

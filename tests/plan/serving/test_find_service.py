@@ -120,7 +120,7 @@ def test_nothing_holds_impossible_targets_but_the_nearest_is_named():
     assert not last.nearest.simulation.holds
     (missed,) = last.nearest.simulation.targets
     assert find_service._misses(last.nearest) == pytest.approx(missed.seconds / 0.001)
-    assert "misses its targets even with the most cards" in {each.reason for each in last.left_out}
+    assert "misses its targets even with the most GPUs" in {each.reason for each in last.left_out}
 
 
 def test_configurations_are_left_out_with_their_reasons():
@@ -134,7 +134,7 @@ def test_configurations_are_left_out_with_their_reasons():
     many = searched(slots, cards_per_replica=(64,), gpus=("rtx-4090",))[-1]
     assert many.options == ()
     assert searched(cards_per_replica=(64,), most_cards=48)[-1].options == ()
-    assert "its software cannot share the model between so many cards" in {each.reason for each in many.left_out}
+    assert "its software cannot share the model between so many GPUs" in {each.reason for each in many.left_out}
     assert searched(traffic=CHAT.at_rate(5_000), most_cards=1)[-1].best is None
 
 

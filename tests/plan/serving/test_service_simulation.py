@@ -39,7 +39,7 @@ def test_the_reason_is_said_where_there_is_no_service():
         return simulate_serving(plan, bundled(), CHAT, requests=5).unsupported
 
     plan = plan_on()
-    assert reason(plan.evolve(gpu=None)) == "the plan has no card"
+    assert reason(plan.evolve(gpu=None)) == "the plan has no GPU"
     assert "this plan trains" in reason(plan.evolve(workload=Training()))
     unequal = plan.workload.evolve(gpus=({"id": "l40s", "count": 1}, {"id": "rtx-4090", "count": 1}))
     assert "several kinds" in reason(plan.evolve(count=2, workload=unequal))

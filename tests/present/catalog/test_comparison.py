@@ -109,7 +109,7 @@ def test_a_note_suggests_parallelism_where_the_plan_fits_only_if_split(entries, 
     )
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     (note,) = even_split_notes(entries, tried)  # one card cannot be helped by sharing
-    assert note.startswith("DGX H100: the plan puts the whole model on each card.")
+    assert note.startswith("DGX H100: the plan puts the whole model on each GPU.")
     assert "on each" in named(side_by_side(entries, tried), "Your plan", "Fits").cells[1].text
     shared = plan.evolve(workload=Inference(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
     two = ComparisonEntry("two", "GeForce RTX 4090", 2, entries[0].row)
@@ -154,7 +154,7 @@ def test_the_users_own_cards_have_the_price_that_was_paid(entries, catalog):
 def test_power_at_the_users_limit_is_marked(entries, catalog):
     limited = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(power_limit_watts=250.0))
     power = named(side_by_side([ComparisonEntry("a", "RTX 3090", 2, limited), entries[1]], {}), "All together", "Power")
-    assert (power.cells[0].text, power.cells[0].value) == (f"500{THIN}W, cards at your limit", 500)
+    assert (power.cells[0].text, power.cells[0].value) == (f"500{THIN}W, GPUs at your limit", 500)
     unknown = GpuRow(limited.gpu.evolve(power_limit_watts=None, board_power_watts=None))
     power = named(side_by_side([ComparisonEntry("a", "RTX 3090", 2, unknown), entries[1]], {}), "All together", "Power")
     assert power.cells[0].text == "unknown"
@@ -164,7 +164,7 @@ def test_power_at_the_users_limit_is_marked(entries, catalog):
 def test_cards_have_the_price_of_the_table_of_cards(catalog, certainty, text):
     price = Figure(value=1_800.0, certainty=certainty, source="asked by sellers", date="2026-09-20")
     row = GpuRow(catalog.hardware.gpu("rtx-4090"), buying=price)
-    figure = named(side_by_side((ComparisonEntry("a", "A card", 2, row),), {}), "All together", "Price").cells[0]
+    figure = named(side_by_side((ComparisonEntry("a", "A GPU", 2, row),), {}), "All together", "Price").cells[0]
     assert (figure.text, figure.value) == (text, 3_600)
     assert figure.tooltip == "2 × $1,800, without a host\nAsked by sellers\n20 September 2026"
 
@@ -173,7 +173,7 @@ def test_an_undated_used_price_is_marked_and_a_missing_price_is_unknown(entries,
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     used = PriceSpread((PricePoint(900.0, None, None, "a page"),))
     prices = CardPrices(bought={"used": used}, rented={}, doubtful=(), servers=())
-    known, unknown = (ComparisonEntry("a", "A card", 2, GpuRow(gpu, prices=each)) for each in (prices, None))
+    known, unknown = (ComparisonEntry("a", "A GPU", 2, GpuRow(gpu, prices=each)) for each in (prices, None))
     cells = named(side_by_side([known, unknown, entries[1]], {}), "All together", "Price").cells
     assert [cell.text for cell in cells[:2]] == ["$1,800 (used, no date)", "unknown"]
 
@@ -288,13 +288,11 @@ def test_a_plan_is_not_evaluated_on_unknown_accelerators(entry_of, catalog):
 def test_a_note_states_the_network_that_the_time_assumes(entry_of, catalog):
     entries = (entry_of("dgx-h100", 2), entry_of("dgx-h100"), entry_of("dgx-2", 2))
     eight, sixteen = compared_notes(entries, tried(PLAN, entries, catalog))
-    assert eight.endswith("8 cards per machine and 50\u2009GB/s from each card to other machines, which is assumed.")
-    assert "with 16 cards per machine" in sixteen
+    assert eight.endswith("8 GPUs per machine and 50\u2009GB/s from each GPU to other machines, which is assumed.")
+    assert "with 16 GPUs per machine" in sixteen
     said = PLAN.evolve(timing=TimeSetting(network_bytes_per_s=25e9, cards_per_node=4))
     (note, _) = compared_notes(entries, tried(said, entries, catalog))
-    assert note.endswith(
-        "4 cards per machine and 25\u2009GB/s from each card to other machines, as the plan specifies."
-    )
+    assert note.endswith("4 GPUs per machine and 25\u2009GB/s from each GPU to other machines, as the plan specifies.")
     assert compared_notes(entries[:1], {}) == (
         "2 × DGX H100: the catalog does not list the network between the machines.",
     )
@@ -317,7 +315,7 @@ def test_machines_larger_than_a_node_are_evaluated_with_default_nodes(entry_of, 
 def test_more_cards_than_a_plan_may_have_get_totals_but_no_evaluation(entry_of, catalog):
     entry = entry_of("tpu7x-pod", 1000)
     found = tried(PLAN, (entry,), catalog)
-    assert compared_notes((entry,), found)[0].endswith("a plan can have at most 100,000 cards, not 9,216,000.")
+    assert compared_notes((entry,), found)[0].endswith("a plan can have at most 100,000 GPUs, not 9,216,000.")
     assert cell(side_by_side((entry,), found), "Accelerators").text.startswith("9,216,000 × ")
 
 
@@ -339,7 +337,7 @@ def test_each_entry_has_the_plans_figures(entries, catalog):
     assert "tokens/s" in named(rows, "Your plan", "Speed").cells[0].text
     assert " per month" in named(rows, "Your plan", "Rented").cells[0].text
     assert named(rows, "Your plan", "Owned").cells[0].tooltip
-    assert named(rows, "Your plan", "Memory needed per card").cells[0].value
+    assert named(rows, "Your plan", "Memory needed per GPU").cells[0].value
 
 
 def test_a_service_has_costs_per_month_and_per_million_tokens(entries, catalog):
@@ -376,7 +374,7 @@ def test_a_plan_that_cannot_run_has_a_reason_but_no_time_or_cost(catalog):
         assert not is_feasible(tried.evaluation)
         assert infeasible_reason(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
         titles = {row.title for row in side_by_side((entry,), {"tpu": tried}) if row.group == "Your plan"}
-        assert titles == {"Fits", "Memory needed per card"}
+        assert titles == {"Fits", "Memory needed per GPU"}
 
 
 def test_a_card_of_unknown_usable_memory_has_no_verdict(catalog):

@@ -158,7 +158,7 @@ def test_the_price_of_a_card_names_the_year_it_is_from(catalog):
     assert price.text(undated) == "$1,000"
     unpriced = next(row for row in rows.values() if row.buying is None)
     assert (price.text(unpriced), price.value(unpriced)) == ("unknown", None)
-    assert price.tooltip(unpriced).startswith("The catalog has no price of this card alone.")
+    assert price.tooltip(unpriced).startswith("The catalog has no price of this GPU alone.")
 
 
 def test_what_was_rented_only_over_a_year_ago_is_marked_in_cells_tooltips_and_details(catalog):

@@ -82,7 +82,7 @@ def test_prices_have_range_age_history_and_omissions(catalog: Catalog) -> None:
         ("  remarks", "of low trust"),
         ("Used price", "$700 to $800, 2 prices"),
         ("  remarks", "seen"),
-        ("As part of a server, per card", "$2,000 to $3,000, 2 prices"),
+        ("As part of a server, per GPU", "$2,000 to $3,000, 2 prices"),
         (
             "Rented, on demand",
             "$2.50 to $4.00 per hour, 3 prices; 1 older than twelve months and 1 without a date left out",
@@ -94,7 +94,7 @@ def test_prices_have_range_age_history_and_omissions(catalog: Catalog) -> None:
         ("  ", "$0.0500"),
         ("Rented, reserved for 1 year", "$5.00 to $6.00 per hour, 2 prices; 1 older than twelve months left out"),
         ("  B", "$5.00"),
-        ("  over time, B, 8 cards together", "$6.00 on 1 January 2026, then $5.00 on 23 October 2026"),
+        ("  over time, B, 8 GPUs together", "$6.00 on 1 January 2026, then $5.00 on 23 October 2026"),
         ("  left out", "2 prices in doubt"),
     ]
     assert details[-1].origin == "one of several"
@@ -153,7 +153,7 @@ def test_software_support_shows_versions_notes_and_unknown_features() -> None:
     ("per_gpu", "count", "text"),
     [
         (False, 1, "1,000 tokens/s, $0.69 per million"),
-        (True, 8, "1,000 tokens/s on each card, $0.69 per million"),
+        (True, 8, "1,000 tokens/s on each GPU, $0.69 per million"),
     ],
 )
 def test_measured_speeds_have_a_cost_per_million(per_gpu: bool, count: int, text: str) -> None:
@@ -165,7 +165,7 @@ def test_measured_speeds_have_a_cost_per_million(per_gpu: bool, count: int, text
     rent, detail = speed_group((speed,), prices).details
     assert (rent.title, rent.text) == ("At a rent of", "$2.50 per hour")
     assert detail.text == text
-    assert detail.title == ("M bf16, training" if count == 1 else "M bf16, 8 cards, training")
+    assert detail.title == ("M bf16, training" if count == 1 else "M bf16, 8 GPUs, training")
     assert "a million" not in speed_group((speed.evolve(precision=None),), NONE).details[0].text
 
 
@@ -234,7 +234,7 @@ def test_usable_memory_is_measured_or_marked_as_assumed():
         high_bytes=79 * GIB,
         certainty="assumed",
         source="the family",
-        explanation="as other Hopper cards",
+        explanation="as other Hopper GPUs",
     )
     assumed = details(gpu_details(CARD, usable))["Usable by a program"]
     assert (assumed.text, assumed.mark) == ("78.0\u2009GiB", "assumed")

@@ -34,10 +34,10 @@ def test_the_summary_lists_only_the_users_changes(told: dict[str, object], words
 
 def test_the_removal_summary_names_what_is_deleted(catalog: Catalog) -> None:
     card, change = catalog.hardware.gpu("l4"), make_card_change("l4", "2026-11-22", {"purchase_price_usd": 900})
-    assert removal_summary(OwnHardware(cards=(card,)), "l4") == "your own card of 24 GB"
+    assert removal_summary(OwnHardware(cards=(card,)), "l4") == "your own GPU of 24 GB"
     assert removal_summary(OwnHardware(changes=(change,)), "l4") == "your changes: paid $900"
     both = OwnHardware(cards=(card,), changes=(change,))
-    assert removal_summary(both, "l4") == "your own card of 24 GB; your changes: paid $900"
+    assert removal_summary(both, "l4") == "your own GPU of 24 GB; your changes: paid $900"
 
 
 def test_rows_carry_the_verdicts_of_a_plan(catalog):
@@ -107,7 +107,7 @@ def test_a_job_without_an_end_has_a_pace(catalog):
 def test_a_card_without_an_offer_has_no_cost(catalog):
     jobs = job_by_gpu(RUN, catalog, TODAY)
     bare = next(gpu_id for gpu_id, job in jobs.items() if job.offer is None)
-    assert cells(RUN, catalog, bare)["job_cost"] == ("no offer", "No comparable offer for this card.", None)
+    assert cells(RUN, catalog, bare)["job_cost"] == ("no offer", "No comparable offer for this GPU.", None)
 
 
 def test_a_card_without_a_job_has_a_dash_and_the_reason(catalog):

@@ -66,7 +66,7 @@ def test_a_single_figure_of_a_system_may_have_its_own_source():
 
 def test_a_build_has_its_power_and_warnings():
     group = power_group(card(board_power_watts=600.0, form_factor="Dual-slot"), 4)
-    assert group.title == "Power and cooling of 4 cards"
+    assert group.title == "Power and cooling of 4 GPUs"
     said = {detail.title: detail for detail in group.details}
     assert said["From the wall"].basis
     assert said["Warning"].text

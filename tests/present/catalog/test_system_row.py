@@ -112,7 +112,7 @@ def test_a_plan_that_cannot_use_that_many_cards_has_no_verdict(catalog):
     rows = {row.id: row for row in system_rows(catalog.hardware, fits_by_system(plan, catalog))}
     row = rows["dgx-station-a100-320gb"]
     assert (COLUMNS["fits"].text(row), row.unsupported, row.free_bytes) == (UNKNOWN, "", None)
-    assert COLUMNS["fits"].tooltip(row) == "parallel: 4 cards are not a multiple of tensor 8"
+    assert COLUMNS["fits"].tooltip(row) == "parallel: 4 GPUs are not a multiple of tensor 8"
 
 
 def test_without_an_evaluation_there_is_no_verdict_and_no_reason(by_id):

@@ -99,7 +99,7 @@ def test_a_chip_says_what_trying_it_sets():
     assert (hours.try_text, hours.trial_text) == ("Try it: sets the hours per day to 12.8", "12.8 hours per day")
     mode = FlipChip("rented spot", "cost.rent.mode", "spot")
     assert (mode.try_text, mode.trial_text) == ("Try it: sets the rental type to spot", "renting spot")
-    untried = FlipChip("a card costs more", None, None)
+    untried = FlipChip("a GPU costs more", None, None)
     assert (untried.try_text, untried.trial_text) == ("", "")
 
 
@@ -141,21 +141,21 @@ def test_chips_say_the_condition_and_what_to_try():
     chips = flip_chips(result(decision_to_rent(flips=flips)))
     assert [plain(chip.text) for chip in chips] == [
         "used under 56 % of the time (now 80 %)",
-        "a card costs over $3,760 (now $1,800)",
+        "a GPU costs over $3,760 (now $1,800)",
         "renting costs under $0.18 (now $0.29) per GPU-hour",
     ]
-    assert flip_chips(result(decision_to_rent(flips=flips, owned=True)))[1].text == "a card sells for over $3,760"
+    assert flip_chips(result(decision_to_rent(flips=flips, owned=True)))[1].text == "a GPU sells for over $3,760"
     assert chips[0][1:3] == ("cost.job.hours_per_day", 12.8)
     assert plain(result_lines(result(decision_to_rent(flips=flips)), "L40S", TODAY)[1]) == (
-        "Changes if used under 56 % of the time (now 80 %), a card costs over $3,760 (now $1,800) or renting costs "
+        "Changes if used under 56 % of the time (now 80 %), a GPU costs over $3,760 (now $1,800) or renting costs "
         "under $0.18 (now $0.29) per GPU-hour."
     )
 
 
 def test_what_cannot_run_has_no_decision():
-    blocked = Blocked(code="speed-unknown", sentence="The speed of these cards is unknown.")
+    blocked = Blocked(code="speed-unknown", sentence="The speed of these GPUs is unknown.")
     told = result_lines(result(None, blocked=blocked), "L40S", TODAY)
-    assert told == ("No decision yet. The speed of these cards is unknown.",)
+    assert told == ("No decision yet. The speed of these GPUs is unknown.",)
     unknown = result(None, notes=("no offer is known", "Ends itself."))
     assert result_lines(unknown, "L40S", TODAY) == ("No offer is known.", "Ends itself.")
     assert decision_headline(unknown, "L40S") == ""
@@ -164,7 +164,7 @@ def test_what_cannot_run_has_no_decision():
 def test_a_service_counts_its_machines():
     twelve = Machines(groups=12, cards_per_group=1, cards=12, rented=12, owned=2, power_watts=9_000)
     assert plain(machines_sentence(twelve, "MI300X")) == (
-        "Peak load needs 12 × MI300X: 12 machines if rented, 2 machines if bought and 9,000 W for the cards."
+        "Peak load needs 12 × MI300X: 12 machines if rented, 2 machines if bought and 9,000 W for the GPUs."
     )
     pairs = twelve.evolve(cards_per_group=2, cards=24, owned=None, rented=1, power_watts=None)
     assert machines_sentence(pairs, "L4") == "Peak load needs 24 × L4 in 12 groups of 2: 1 machine if rented."

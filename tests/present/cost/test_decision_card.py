@@ -84,7 +84,7 @@ def test_a_plan_that_does_not_fit_has_no_decision(seen):
 def test_a_plan_without_a_card_says_what_is_missing(seen):
     view, _ = seen(gpu=None)
     assert view.needs_hardware
-    assert view.summary == "Cost unknown. The plan has no card"
+    assert view.summary == "Cost unknown. The plan has no GPU"
     assert not view.is_blocked
 
 
@@ -225,7 +225,7 @@ def test_modules_are_bought_in_servers_and_cards_for_slots_alone(seen, gpu, coun
 def test_servers_that_are_bought_whole_may_have_more_cards_than_are_needed(seen):
     job = DailyHours(hours_per_day=24, days_per_week=7)
     view, _ = seen(count=35, cost=CostTerms(job=job, buy=BuyTerms(server_price_usd=1_000)))
-    assert view.subject.startswith("Buy 35 × GeForce RTX 4090 in 5 servers of 8, paying for 40 cards. ")
+    assert view.subject.startswith("Buy 35 × GeForce RTX 4090 in 5 servers of 8, paying for 40 GPUs. ")
 
 
 def test_a_close_call_names_both_sides(seen, catalog):
@@ -247,4 +247,4 @@ def test_the_best_mix_of_own_and_rented_cards_is_told(catalog):
     )
     evaluation = evaluate(plan, catalog)
     view = decision_view(evaluate_cost(evaluation, catalog, TODAY), evaluation, catalog, TODAY)
-    assert any("groups of cards needed at the peak" in line for line in view.details)
+    assert any("groups of GPUs needed at the peak" in line for line in view.details)

@@ -96,7 +96,7 @@ def test_a_price_says_where_it_comes_from():
 
 
 def test_what_came_of_a_refresh():
-    refused = tuple(RejectedRow(f"AWS {name}", "no card") for name in "abcde")
+    refused = tuple(RejectedRow(f"AWS {name}", "no GPU") for name in "abcde")
     lines = list(
         outcome_lines(
             [
@@ -109,9 +109,9 @@ def test_what_came_of_a_refresh():
     )
     assert lines == [
         "AWS: new prices, 12 offers, 5 skipped (gpuhunt: AWS)",
-        "  skipped: AWS a: no card",
-        "  skipped: AWS b: no card",
-        "  skipped: AWS c: no card",
+        "  skipped: AWS a: no GPU",
+        "  skipped: AWS b: no GPU",
+        "  skipped: AWS c: no GPU",
         "  and 2 more skipped",
         "GCP: held for review, 1 offer (gpuhunt: GCP)",
         "  large price changes; the old prices stay in use until you accept the new ones:",

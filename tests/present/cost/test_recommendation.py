@@ -220,7 +220,7 @@ def test_changes_guesses_the_network_and_doubts_are_warned_of(catalog):
     (view,) = award_views(found(odd), catalog.hardware)
     assert view.warnings == (
         "Changes the plan: 8-bit AdamW and full checkpointing",
-        "No speed was measured on this family of cards",
+        "No speed was measured on this family of GPUs",
         "Needs 400 Gbit/s for each GPU between the machines, taken as part of their price",
         "The price has no date",
         "Odd",
@@ -247,7 +247,7 @@ def test_the_closest_option_says_by_how_much_it_misses_the_limits(catalog):
 def test_what_was_left_out_is_counted(tuned):
     told = excluded_sentence(tuned)
     assert told.startswith("Excluded options: ")
-    assert "the card cannot run it" in told
+    assert "the GPU cannot run it" in told
     assert excluded_sentence(found()) == ""
 
 
@@ -274,6 +274,6 @@ def test_what_is_bought_tells_its_price(catalog):
     bought = option(having="own", mode=None, offer=None, provider=None, purchase_usd=699.0, upfront_usd=1_146.0)
     (view,) = award_views(found(bought), catalog.hardware)
     assert view.meters[0].text == "$3.00 per run; $699 to buy"
-    assert "$1,146 at the start, with the machine for the cards" in view.facts
+    assert "$1,146 at the start, with the machine for the GPUs" in view.facts
     (single,) = award_views(found(bought.evolve(count=1)), catalog.hardware)
-    assert "$1,146 at the start, with the machine for the card" in single.facts
+    assert "$1,146 at the start, with the machine for the GPU" in single.facts

@@ -40,7 +40,7 @@ def plain(text: str) -> str:
 
 def test_the_oldest_price_is_told_with_what_has_no_date():
     assert dates_sentence(decision_to_rent(undated=("cards", "cards", "licence")), TODAY) == (
-        "Oldest price: 10 November 2026, 12 days old, recent. Without a date: cards and licenses."
+        "Oldest price: 10 November 2026, 12 days old, recent. Without a date: GPUs and licenses."
     )
     paid = MoneyTerm("energy", 5.0, "t", (MoneySymbol("t", 5, "USD", "me", "2026-11-10"),), "me", "quoted", None, 5, 5)
     assert dates_sentence(decision_to_rent(undated=()), TODAY, (paid,)) == (
@@ -53,7 +53,7 @@ def test_the_break_even_is_told_in_hours_time_and_use():
     point = BreakEven(gpu_hours=1_430.0, utilization_fraction=0.41, years=2.0)
     assert plain(break_even_sentence(point, 3)) == (
         "Buying pays off above 1,430 GPU-hours (41 % utilization) in 3 years. At the planned use, it does after "
-        "2 years, if the cards are sold then."
+        "2 years, if the GPUs are sold then."
     )
     never = point.evolve(utilization_fraction=None, years=None, years_reason="renting is cheaper to the end")
     assert break_even_sentence(never, 3) == (
@@ -167,12 +167,12 @@ def test_owning_some_and_renting_the_rest(catalog):
     mixed = hybrid.evolve(best=hybrid.mixes[2])
     told = plain(hybrid_sentence(mixed, 5))
     most = len(hybrid.mixes) - 1
-    assert told.startswith(f"Best mix: buy 2 of the {most} groups of cards needed at the peak, which handle ")
+    assert told.startswith(f"Best mix: buy 2 of the {most} groups of GPUs needed at the peak, which handle ")
     assert told.endswith("for buying all.")
     assert "none is worth buying" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[0]), 5)
     assert f"All {most} groups" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[-1]), 5)
     single = hybrid.evolve(mixes=hybrid.mixes[:2], best=hybrid.mixes[1])
-    assert hybrid_sentence(single, 5).startswith("The group of cards needed at the peak is worth buying")
+    assert hybrid_sentence(single, 5).startswith("The group of GPUs needed at the peak is worth buying")
     always = mixed.evolve(always_on=True)
     assert "rent the others day and night" in hybrid_sentence(always, 5)
     assert hybrid_sentence(always.evolve(best=hybrid.mixes[0]), 5) == ""
@@ -202,7 +202,7 @@ def test_the_price_that_counts_is_that_of_the_cheaper_side(catalog):
     assert used_price_date(rented) == ("rental price", rented.rent.oldest_price_date)
     always = DailyHours(hours_per_day=24, days_per_week=7)
     bought = estimated(catalog, always, buy=BuyTerms(card_price_usd=1_000)).result
-    assert used_price_date(bought) == ("card price", None)
+    assert used_price_date(bought) == ("GPU price", None)
     own = estimated(catalog, buy=BuyTerms(owned=True)).result
     name, day = used_price_date(own)
     assert name == "electricity price"

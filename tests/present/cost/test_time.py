@@ -75,7 +75,7 @@ def test_a_step_is_answered_in_a_sentence():
     assert view.answer == "One step takes 1.24 s (1.08 – 1.42): 6,610 (5,800 – 7,500) tokens/s."
     assert view.reason == (
         "The step is limited by compute (model FLOPs utilization, MFU: 41 %). "
-        "Estimated from measurements on cards of the same family."
+        "Estimated from measurements on GPUs of the same family."
     )
     assert view.notes == ("a note",)
 
@@ -114,10 +114,10 @@ def test_the_longest_part_stands_first_and_says_what_is_hidden():
 
 
 def test_what_is_not_known_says_why():
-    unknown = TimeResult(task="training", kind="step", unsupported="there is no rate of this card")
+    unknown = TimeResult(task="training", kind="step", unsupported="there is no rate of this GPU")
     view = time_view(unknown)
     assert view.answer == ""
-    assert view.reason == "The time is unknown: there is no rate of this card."
+    assert view.reason == "The time is unknown: there is no rate of this GPU."
     assert view.rows == ()
     assert unknown_time_sentence(step()) == ""
 
@@ -152,14 +152,14 @@ def test_the_pace_is_explained_by_the_answer_its_context_its_prompt_and_the_sour
     assert said.startswith("Time to first token ")
     assert " (prefill of 2 prompts of 4,096 tokens), then " in said
     assert " tokens/s per request, averaged from 4,096 to 8,192 tokens of context. 2 concurrent requests: " in said
-    assert said.endswith("tokens/s in total. Estimated from measurements on cards of the same family.")
+    assert said.endswith("tokens/s in total. Estimated from measurements on GPUs of the same family.")
     short = evaluate(plan.evolve(workload=Inference()), catalog)
     assert "tokens/s per request at 4,096 tokens of context." in pace_explanation(short.time, short.workload)
 
 
 @pytest.mark.parametrize(
     ("parallel", "where"),
-    [({"data": 2}, " on each card"), ({"data": 2, "tensor": 2}, " on each replica of 2 cards"), ({"tensor": 4}, "")],
+    [({"data": 2}, " on each GPU"), ({"data": 2, "tensor": 2}, " on each replica of 2 GPUs"), ({"tensor": 4}, "")],
 )
 def test_the_pace_says_where_the_answers_of_a_batch_are_written(catalog, parallel, where):
     workload = Inference(context_length=8_192, batch=3, profile="vllm", parallel={"sharing": "manual", **parallel})
@@ -171,7 +171,7 @@ def test_the_pace_says_where_the_answers_of_a_batch_are_written(catalog, paralle
 
 @pytest.mark.parametrize(
     ("parallel", "copies"),
-    [({"data": 2}, " 2 replicas, one per card: "), ({"data": 2, "tensor": 2}, " 2 replicas, each on 2 cards: ")],
+    [({"data": 2}, " 2 replicas, one per GPU: "), ({"data": 2, "tensor": 2}, " 2 replicas, each on 2 GPUs: ")],
 )
 def test_the_pace_says_that_replicas_of_single_requests_add_up(catalog, parallel, copies):
     workload = Inference(profile="vllm", parallel={"sharing": "manual", **parallel})
@@ -209,5 +209,5 @@ def test_without_a_time_there_is_nothing_to_explain():
 def test_an_answer_whose_prompt_takes_no_known_time_is_explained_without_it():
     time = TimeResult(task="inference", kind="service", seconds=2.0, output_token_seconds=0.1, basis="same card")
     assert pace_explanation(time, Inference(prompt_length=8, context_length=8, batch=2)) == (
-        "10.0 tokens/s per request at 8 tokens of context. Estimated from measurements on this card."
+        "10.0 tokens/s per request at 8 tokens of context. Estimated from measurements on this GPU."
     )

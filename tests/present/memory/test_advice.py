@@ -43,7 +43,7 @@ def test_a_row_has_savings_and_costs(catalog):
     kept = rows(Plan(model=LLAMA, workload=one, gpu="h100-sxm5-80gb"), catalog)["Full checkpointing"]
     assert kept.details[-1] == "Unchanged: the mathematical result."
     other = next(row for title, row in found.items() if title.endswith("instead"))
-    assert (other.saves, other.cost, other.price) == ("", "another card", "another card · no risk to quality")
+    assert (other.saves, other.cost, other.price) == ("", "another GPU", "another GPU · no risk to quality")
 
 
 def test_a_faster_program_that_needs_more_memory_saves_none(catalog):
@@ -67,7 +67,7 @@ def test_advice_without_a_card_states_the_memory_needed(catalog):
 
 def test_advice_that_the_card_cannot_run_is_marked(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-3B"), workload=Inference(batch=8), gpu="tesla-k80")
-    assert "Not on this card" in {row.then for row in rows(plan, catalog, NF4).values()}
+    assert "Not on this GPU" in {row.then for row in rows(plan, catalog, NF4).values()}
 
 
 def test_the_heading_depends_on_the_verdict(catalog):

@@ -56,7 +56,7 @@ def test_a_comparison_has_both_verdicts_the_settings_and_the_terms(catalog):
     view = seen(READING.evolve(workload=Inference(batch=4)), READING, catalog)
     text = view.as_text().replace("\u2009", " ")
     assert view.sentence.startswith("This plan needs ")
-    assert " more per card than the other plan: " in view.sentence
+    assert " more per GPU than the other plan: " in view.sentence
     assert view.settings == ("Batch size: 4 instead of 1",)
     assert view.view.answer in view.as_text()
     assert view.other.answer in view.as_text()
@@ -66,7 +66,7 @@ def test_a_comparison_has_both_verdicts_the_settings_and_the_terms(catalog):
 
 def test_the_sentence_says_more_less_or_equal(catalog):
     assert (
-        " less per card than the other plan: "
+        " less per GPU than the other plan: "
         in seen(READING, READING.evolve(workload=Inference(batch=4)), catalog).sentence
     )
     same = seen(READING, READING, catalog)

@@ -164,14 +164,14 @@ def test_a_certain_total_shows_no_range_and_each_unit_once():
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ((12, 2), "Fits on 12 of 59 cards, tightly on 2 more. Cheapest: X."),
-        ((12, 0), "Fits on 12 of 59 cards. Cheapest: X."),
-        ((0, 2), "Fits only tightly, on 2 of 59 cards. Cheapest: X."),
+        ((12, 2), "Fits on 12 of 59 GPUs, tightly on 2 more. Cheapest: X."),
+        ((12, 0), "Fits on 12 of 59 GPUs. Cheapest: X."),
+        ((0, 2), "Fits only tightly, on 2 of 59 GPUs. Cheapest: X."),
     ],
 )
 def test_a_tight_fit_is_counted_apart(counts, said):
-    assert fitting_sentence(*counts, "59 cards", "X") == said
+    assert fitting_sentence(*counts, "59 GPUs", "X") == said
 
 
 def test_no_card_that_fits_is_said_without_a_cheapest():
-    assert fitting_sentence(0, 0, "59 cards") == "Does not fit on any of 59 cards."
+    assert fitting_sentence(0, 0, "59 GPUs") == "Does not fit on any of 59 GPUs."

@@ -70,7 +70,7 @@ def test_the_bar_overflows_a_card_that_is_too_small():
     overflow = view.segments[-1]
     assert (overflow.kind, overflow.start_bytes, overflow.bytes) == ("overflow", 12 * GIB, 4 * GIB)
     assert overflow.share == pytest.approx(0.25)
-    assert "at least 2 cards" in view.at_least[0]
+    assert "at least 2 GPUs" in view.at_least[0]
     assert not any("at least" in note for note in view.notes)
 
 
@@ -215,19 +215,19 @@ def said(written):
 
 PARAMETERS = ("P", 8_030_261_248, "number of parameters; tied parameters count once")
 WIDTH = ("w", 2, "bytes per parameter in BF16")
-CARDS = ("N", 8, "cards that share this memory, rounded up")
+CARDS = ("N", 8, "GPUs that share this memory, rounded up")
 
 
 @pytest.mark.parametrize(
     ("written", "words"),
     [
         (term_of("P × w", PARAMETERS, WIDTH), "8.03 B parameters × 2 bytes"),
-        (term_of("(P × w) / N", PARAMETERS, WIDTH, CARDS), "8.03 B parameters × 2 bytes / 8 cards"),
+        (term_of("(P × w) / N", PARAMETERS, WIDTH, CARDS), "8.03 B parameters × 2 bytes / 8 GPUs"),
         (
             term_of(
                 "((P × w) / N) × f", PARAMETERS, WIDTH, CARDS, ("f", 0.81, "share of the gradients reduced so far")
             ),
-            "8.03 B parameters × 2 bytes / 8 cards × 81 %",
+            "8.03 B parameters × 2 bytes / 8 GPUs × 81 %",
         ),
         (
             term_of(
@@ -257,7 +257,7 @@ CARDS = ("N", 8, "cards that share this memory, rounded up")
             "sum of 148 traced allocations",
         ),
         (term_of("n × k", ("n", 3, "tokens"), ("k", "auto", "copies")), "3 tokens × auto"),
-        (term_of("P / (w × N)", PARAMETERS, WIDTH, CARDS), "8.03 B parameters / (2 bytes × 8 cards)"),
+        (term_of("P / (w × N)", PARAMETERS, WIDTH, CARDS), "8.03 B parameters / (2 bytes × 8 GPUs)"),
     ],
 )
 def test_numbers_and_nouns_replace_symbols(written, words):

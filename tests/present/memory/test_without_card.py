@@ -21,18 +21,18 @@ def said(catalog, workload, gpu=None, model=LLAMA):
 
 def test_the_cheapest_card_that_fits_is_named_with_its_price(catalog):
     text = said(catalog, Inference())
-    assert text.startswith("The cheapest card that fits: Radeon RX 7900 XT, $899 (2022) at launch.")
+    assert text.startswith("The cheapest GPU that fits: Radeon RX 7900 XT, $899 (2022) at launch.")
     assert "checkpointing" not in text
 
 
 def test_a_price_asked_by_sellers_is_not_called_a_launch_price(catalog, monkeypatch):
     price = advice.buying_prices(catalog, TODAY)["rtx-3090"]
     monkeypatch.setattr(advice, "buying_prices", lambda *_: {"rtx-3090": price})
-    assert said(catalog, Inference()).startswith("The cheapest card that fits: GeForce RTX 3090, $1,070 (2025).")
+    assert said(catalog, Inference()).startswith("The cheapest GPU that fits: GeForce RTX 3090, $1,070 (2025).")
 
 
 def test_full_checkpointing_is_named_where_it_matters(catalog):
-    assert said(catalog, Training(method="qlora")).endswith("With full checkpointing: 14.1 GiB, from a 16 GB card.")
+    assert said(catalog, Training(method="qlora")).endswith("With full checkpointing: 14.1 GiB, from a 16 GB GPU.")
     assert "checkpointing" not in said(catalog, Training(method="qlora", activation_checkpointing="full"))
     assert "checkpointing" not in said(catalog, Training(micro_batch=1, sequence_length=128))
 

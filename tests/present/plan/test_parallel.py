@@ -163,7 +163,7 @@ def test_unknown_memory_is_shown_as_unknown(catalog):
     unknown = estimate_memory(model, Inference(parallel=Parallel(pipeline=2)), count=2)
     rows = device_rows(unknown, catalog.hardware)
     assert [(row.card, row.usable, row.free, row.verdict) for row in rows] == [
-        ("1 × card", "unknown", "unknown", "")
+        ("1 × GPU", "unknown", "unknown", "")
     ] * 2
     assert rows[0].used_fraction is None
 

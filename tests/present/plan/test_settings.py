@@ -83,7 +83,7 @@ def test_choices_begin_with_the_default_and_keep_the_current_value(catalog):
         ("KV-cache precision", "KV-cache precision"),
         ("LoRA rank", "LoRA rank"),
         ("Hugging Face", "Hugging Face"),
-        ("I own the cards", "I own the cards"),
+        ("I own the GPUs", "I own the GPUs"),
     ],
 )
 def test_acronyms_keep_their_capitals_within_a_sentence(title, words):
@@ -127,7 +127,7 @@ def test_what_two_versions_of_a_plan_have_differently_is_named_with_both_values(
         "Model",
         "Batch size: 4 here, default in the file",
         "Target modules: default here, q, k in the file",
-        "Card: GeForce RTX 4090 here, gone in the file",
+        "GPU: GeForce RTX 4090 here, gone in the file",
         "Number of GPUs: 1 here, 2 in the file",
         "Settings of the cost estimate",
     )

@@ -11,7 +11,7 @@ def test_both_plans_are_compared_and_then_told_one_by_one(catalog):
     report = report_on_two_plans(QLORA_ON_4090, other, catalog, TODAY)
     difference, first, second = report.answers
     assert difference.title.startswith("The first plan needs ") or difference.title.startswith("Both need ")
-    assert "Card: GeForce RTX 4090 instead of L40S" in difference.text
+    assert "GPU: GeForce RTX 4090 instead of L40S" in difference.text
     assert first.title == "meta-llama/Llama-3.1-8B on 1 × GeForce RTX 4090"
     assert second.title == "meta-llama/Llama-3.1-8B on 1 × L40S"
     titles = [part.title for part in report.sections]

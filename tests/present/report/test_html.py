@@ -46,7 +46,7 @@ def _read(text):
 def test_the_document_is_well_formed_and_says_everything():
     reader = _read(report_html(SAMPLE))
     nobr = "\N{NO-BREAK SPACE}"
-    assert f"Model on 1{nobr}× card" in reader.texts
+    assert f"Model on 1{nobr}× GPU" in reader.texts
     assert "1. a *b* <c>" in reader.texts
     assert [text for text in reader.texts if text in ("on one", "card")] == ["on one", "card"]
     assert {"Weights", "Total", "start.sh", "run <it> ``now``", 'Parts: "a" & b.'} <= set(reader.texts)
@@ -104,7 +104,7 @@ def _html_of(*blocks):
 
 def test_a_column_has_room_for_its_longest_word_and_the_rest_goes_to_long_lines():
     columns = tuple(map(ReportColumn, ("Throttled", "Figure", "Source")))
-    html = _html_of(ReportTable(columns, (("slowed by: temperature", "2", "measured on a card " * 30),)))
+    html = _html_of(ReportTable(columns, (("slowed by: temperature", "2", "measured on a GPU " * 30),)))
     widths = [int(each) for each in re.findall(r'width="(\d+)%" style', html)]
     assert sum(widths) in (99, 100, 101)
     assert widths[0] * 88 / 100 > len("temperature")

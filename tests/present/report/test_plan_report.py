@@ -99,7 +99,7 @@ def test_the_files_that_run_the_plan_are_in_it(service):
     listing = next(block for block in launch.blocks if isinstance(block, CodeListing))
     assert "vllm serve meta-llama/Llama-3.1-8B" in listing.text
     assert "--max-num-seqs 16" in listing.text
-    assert "Card" in _cells(launch)
+    assert "GPU" in _cells(launch)
 
 
 def test_the_report_says_where_the_files_reserve_another_share_of_memory_than_is_estimated(catalog):
@@ -158,7 +158,7 @@ def test_other_hardware_begins_with_the_plans_own_cards_and_says_what_must_chang
     assert "Changes to the plan" not in [column.title for column in own.columns]
     assert (changed.columns[-1].title, changed.rows[0][0]) == ("Changes to the plan", "1 × GeForce RTX 4090")
     assert changed.rows[0][-1] != "none"
-    assert {"The cards of the plan come first."} & set(_texts(fitting)) & set(_texts(too_large))
+    assert {"The GPUs of the plan come first."} & set(_texts(fitting)) & set(_texts(too_large))
 
 
 def test_a_plan_without_a_card_asks_how_much_memory_it_needs(catalog):

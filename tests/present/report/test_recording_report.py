@@ -34,7 +34,7 @@ def test_a_run_is_told_with_its_readings_diagnoses_energy_and_events():
 
 def test_a_recording_without_samples_says_that_nothing_was_read():
     report = report_on_recording(recording(), TODAY)
-    assert [answer.title for answer in report.answers] == ["No card reported its energy or power."]
+    assert [answer.title for answer in report.answers] == ["No GPU reported its energy or power."]
     assert _section(report, "Readings") is None
     assert _section(report, "Diagnosis") is None
     assert _section(report, "Events") is None

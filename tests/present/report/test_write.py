@@ -58,7 +58,7 @@ def test_every_block_is_written_and_nothing_is_taken_for_markup(tmp_path):
     text = report_markdown(SAMPLE)
     shown = text.partition("---\n\nMade on a day.")[0]
     assert shown == (
-        "# Model on 1 × card\n\n**Does it fit?**\n\n- **Fits: 3 GiB** – on one. card\n- **Rent**\n\n"
+        "# Model on 1 × GPU\n\n**Does it fit?**\n\n- **Fits: 3 GiB** – on one. card\n- **Rent**\n\n"
         "## Memory\n\n1\\. a \\*b\\* \\<c\\>\n\n- \\- one\n- two \\| three\n\n"
         '*Figure in the HTML and PDF reports: Parts: "a" & b.*\n\n'
         "## Table\n\n| Part | GiB |\n| --- | ---: |\n| Weights | 2 |\n|  | 1 |\n| **Total** | **3** |\n\n"

@@ -196,4 +196,4 @@ def test_a_card_of_unknown_power_has_only_memory(catalog):
         if found.predictions:
             assert set(found.predictions["plan/0"]) == {"memory_bytes"}
             return
-    raise AssertionError("every card has a known power")
+    raise AssertionError("every GPU has a known power")

@@ -9,7 +9,7 @@ from planner.workload.training import Training
 
 
 def test_several_cards_cannot_be_estimated() -> None:
-    with pytest.raises(SpecError, match="LitGPT cannot be estimated on several cards"):
+    with pytest.raises(SpecError, match="LitGPT cannot be estimated on several GPUs"):
         with_defaults(Training(profile="litgpt"), small_llama(), 2)
 
 

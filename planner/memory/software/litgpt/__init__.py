@@ -20,7 +20,7 @@ class LitGptGeneration(ServingMemory):
     and tp.py `tensor_parallel` (attention and feed-forward blocks are divided, embedding and head are not).
     """
 
-    split_note = "LitGPT gives each card the same number of blocks, and embedding and head to the first."
+    split_note = "LitGPT gives each GPU the same number of blocks, and embedding and head to the first."
     spread = ANY_VERSION
     head_on_first_stage = True
     divides_vocabulary = False

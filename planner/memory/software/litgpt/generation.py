@@ -67,7 +67,7 @@ def generation_timeline(architecture: Architecture, workload: Inference) -> Phas
             writing.append(dequantized_term(head_size_elements(architecture), precision.compute_bytes))
     return PhaseSnapshots(
         (
-            Snapshot("load", [weights], "the parameters are on the card"),
+            Snapshot("load", [weights], "the parameters are on the GPU"),
             Snapshot("prefill", [*kept, *reading], "layers read the whole prompt at once"),
             Snapshot("prefill", [*kept, *writing], "the output head computes the logits of the whole prompt"),
             Snapshot("decode", kept, "the next tokens are written into the cache, which is as long as the context"),

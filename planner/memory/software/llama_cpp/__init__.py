@@ -61,7 +61,7 @@ class LlamaCpp(ServingMemory):
     """Serving with llama.cpp, which splits layers over cards without NCCL communicators."""
 
     split_note = (
-        "llama.cpp splits the layers in proportion to the cards' free memory; the output layer counts as one of them."
+        "llama.cpp splits the layers in proportion to the GPUs' free memory; the output layer counts as one of them."
     )
     place_decides_formats = True
 
@@ -82,7 +82,7 @@ class LlamaCpp(ServingMemory):
         reserved = [*own, *drafts]
         return PhaseSnapshots(
             (
-                Snapshot("load", [weights.term], "the layers are on the card"),
+                Snapshot("load", [weights.term], "the layers are on the GPU"),
                 Snapshot(
                     "prefill",
                     reserved,
@@ -312,13 +312,13 @@ def _setup_notes(setup: LlamaCppSetup, workload: Inference, expert_layers: int) 
     cache = "one shared KV cache" if setup.unified else f"a KV cache of {setup.cells:,} cells each"
     notes = [
         f"Modeled on {LLAMA_CPP.version}: {setup.slots} slots, {cache}, {setup.tokens:,} tokens per "
-        "physical batch. llama.cpp's --fit option keeps a further 1,024 MiB of the card free.",
+        "physical batch. llama.cpp's --fit option keeps a further 1,024 MiB of the GPU free.",
     ]
     if setup.layers_on_card < setup.layers:
-        notes.append(f"{setup.layers_on_card} of {setup.layers} layers are on the card; the others stay in RAM.")
+        notes.append(f"{setup.layers_on_card} of {setup.layers} layers are on the GPU; the others stay in RAM.")
     if expert_layers:
         notes.append(
-            f"The routed experts of {expert_layers} of the layers on the card are in RAM, where the CPU computes them; "
-            "for 32 tokens or more, the card copies them and computes."
+            f"The routed experts of {expert_layers} of the layers on the GPU are in RAM, where the CPU computes them; "
+            "for 32 tokens or more, the GPU copies them and computes."
         )
     return tuple(notes)

@@ -44,7 +44,7 @@ class Vllm(ServingMemory):
     """Serving with vLLM, which gives the memory that remains of its share of the card to the KV cache."""
 
     split_note = (
-        "vLLM splits the layers evenly, regardless of the cards' memory (override with VLLM_PP_LAYER_PARTITION)."
+        "vLLM splits the layers evenly, regardless of the GPUs' memory (override with VLLM_PP_LAYER_PARTITION)."
     )
     communicator_bytes = int((2.07 - 0.25) * GIB), int((2.13 - 0.25) * GIB)
     communicator_source = (
@@ -84,7 +84,7 @@ class Vllm(ServingMemory):
         beside = sum([item.bytes for item in loaded]) + counted + step + _OUTSIDE_PYTORCH
         return PhaseSnapshots(
             (
-                Snapshot("load", loaded, "the parameters are on the card"),
+                Snapshot("load", loaded, "the parameters are on the GPU"),
                 Snapshot(
                     "prefill", [*kept, forward], "a step with the maximum number of tokens (max_num_batched_tokens)"
                 ),

@@ -14,7 +14,7 @@ from planner.workload.workload import Inference
 _GGUF: Final = "llama.cpp tools/quantize/README.md: Q4_K_M has about 4.9 bits per weight"
 _Q8_CACHE: Final = "ikawrakow/ik_llama.cpp#173: a KV cache in q8_0 is nearly lossless"
 _Q4_CACHE: Final = "lmstudio-ai/lmstudio-bug-tracker#1740: users report worse answers with a KV cache in q4_0"
-_OFFLOAD: Final = "llama.cpp --n-gpu-layers: number of layers on the card; the others stay in RAM and run on the CPU"
+_OFFLOAD: Final = "llama.cpp --n-gpu-layers: number of layers on the GPU; the others stay in RAM and run on the CPU"
 _EXPERTS: Final = (
     "llama.cpp --n-cpu-moe and --override-tensor: routed experts of these layers are in RAM and run on the CPU"
 )
@@ -85,7 +85,7 @@ def _experts_in_ram_changes(workload: Inference, architecture: Architecture) -> 
         return PlanChange(
             name=f"experts of {count:,} of {len(experts):,} layers in RAM",
             lever="offload",
-            sentence="Keep these routed experts in RAM, where the CPU runs them; everything else stays on the card.",
+            sentence="Keep these routed experts in RAM, where the CPU runs them; everything else stays on the GPU.",
             source=_EXPERTS,
             settings={"engine": own, **({"parallel": parallel} if len(cards) > 1 else {})},
             cost="time",
@@ -121,7 +121,7 @@ def _fewer_layers_changes(workload: Inference, architecture: Architecture) -> Ch
 
     def change_to_layers(count: int) -> PlanChange:
         return PlanChange(
-            name=f"{count:,} of {layers:,} layers on the card",
+            name=f"{count:,} of {layers:,} layers on the GPU",
             lever="offload",
             sentence="Keep the other layers in RAM, where the CPU runs them.",
             source=_OFFLOAD,

@@ -14,9 +14,9 @@ def named(found, name):
 
 def test_advice_for_llama_cpp_keeps_layers_in_ram(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference(weights="Q4_K_M"), gpu="rtx-4090")
-    best = next(advice for advice in advise(plan, catalog) if "layers on the card" in advice.name)
+    best = next(advice for advice in advise(plan, catalog) if "layers on the GPU" in advice.name)
     layers = best.plan.workload.gpu_layers
-    assert best.name == f"{layers} of 81 layers on the card"
+    assert best.name == f"{layers} of 81 layers on the GPU"
     assert (best.verdict, best.cost, best.needs) == ("fits", "much-time", ("RAM for the other layers",))
     more = plan.evolve(workload=plan.workload.evolve(gpu_layers=layers + 1))
     assert evaluate(more, catalog).memory.verdict != "fits"
