@@ -500,7 +500,7 @@ INTRODUCED = {
     "DGX-1 V100 16GB": "FP16 tensor, dense (8 x 125 = 1000 by chip sum)",
     "DGX-2": "FP16 tensor, dense (16 x 125)",
     "DGX A100 320GB": "FP16 tensor, SPARSE (8 x 624); 2.5 PFLOPS dense",
-    "Tesla K80": "GPU totals for two GK210 GPUs",
+    "Tesla K80": "Card totals for two GK210 GPUs",
     "GT 930M": "two 930M boards under one name",
     "RTX 3090": "71 TFLOPS is dense with FP32 accumulate; 142 is with FP16 accumulate",
     "H100 SXM": "L2 cache",

@@ -49,7 +49,7 @@ COMMANDS = {
         "fit qlora.yml --gpu rtx-4090",
     ],
     "fit list-presets": ["fit --list-presets"],
-    "fleet": ["fleet GPUs.prom", "fleet GPUs.prom server.prom --worst 1 --tariff 0.3"],
+    "fleet": ["fleet cards.prom", "fleet cards.prom server.prom --worst 1 --tariff 0.3"],
     "gpus": ["gpus rtx 40", "gpus h100 --sort price", "gpus --fits plan.json --limit 3", "gpus t4 --price-under 5000"],
     "gpus build": ["gpus --build rtx-5090", "gpus --build dgx-a100-640gb"],
     "gpus here": ["gpus --here"],

@@ -150,7 +150,7 @@ def test_dates():
 def test_words():
     assert [fmt.yes_no(value) for value in (True, False, None)] == ["yes", "no", "unknown"]
     assert fmt.count_of(2, "RTX 4090") == "2 × RTX 4090"
-    assert [fmt.plural(number, "card") for number in (1, 2)] == ["1 GPU", "2 GPUs"]
+    assert [fmt.plural(number, "card") for number in (1, 2)] == ["1 card", "2 cards"]
     assert fmt.listing(()) == ""
     assert fmt.listing(("a",)) == "a"
     assert fmt.listing(("a", "b", "c"), "or") == "a, b or c"

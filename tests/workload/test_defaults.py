@@ -124,10 +124,10 @@ def test_replicas_may_be_named():
 @pytest.mark.parametrize(
     ("parallel", "cards", "field", "said"),
     [
-        ({"tensor": 3}, 4, "parallel", "4 cards are not a multiple of tensor 3"),
-        ({"tensor": 2, "pipeline": 3}, 8, "parallel", "8 cards are not a multiple of tensor 2 × pipeline 3"),
-        ({"data": 2, "tensor": 2}, 8, "parallel", "data 2 × tensor 2 needs 4 cards, not 8"),
-        ({"data": 2}, 8, "parallel.data", "data parallelism of 2 needs as many cards, not 8"),
+        ({"tensor": 3}, 4, "parallel", "4 GPUs are not a multiple of tensor 3"),
+        ({"tensor": 2, "pipeline": 3}, 8, "parallel", "8 GPUs are not a multiple of tensor 2 × pipeline 3"),
+        ({"data": 2, "tensor": 2}, 8, "parallel", "data 2 × tensor 2 needs 4 GPUs, not 8"),
+        ({"data": 2}, 8, "parallel.data", "data parallelism of 2 needs as many GPUs, not 8"),
         ({"tensor": 8}, 8, "parallel.tensor", "4 attention heads are not divisible by 8"),
         ({"pipeline": 8}, 8, "parallel.pipeline", "6 layers cannot fill 8 stages"),
         ({"pipeline": 2, "interleave": 2}, 2, "parallel.interleave", "6 layers cannot be divided into 4 equal groups"),
@@ -207,7 +207,7 @@ def test_a_pipeline_of_networks_is_not_shared():
     [
         (Training(attention="eager", parallel=Parallel(context=2)), "ring attention with flash"),
         (training(offload="optimizer"), "optimizer states needs ZeRO"),
-        (Training(profile="litgpt"), "LitGPT cannot be estimated on several cards"),
+        (Training(profile="litgpt"), "LitGPT cannot be estimated on several GPUs"),
         (training(zero=2, offload="parameters"), "parameters needs ZeRO-3 or FSDP"),
         (
             Training(profile="torchtune", parallel=Parallel(zero=3, offload="nvme")),
