@@ -17,7 +17,7 @@ from planner.memory.parallel.shares import (
 )
 from planner.memory.phases import NO_TERMS, AnyTerm, LastingTerms, PhaseSnapshots, Snapshot, lasting_terms
 from planner.memory.precision import Precision, training_precision
-from planner.memory.training.timeline import LOADED, Moment, StepMoments
+from planner.memory.training.step import LOADED, Moment, StepMoments
 from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
 from planner.workload.parallel import Parallel

@@ -25,7 +25,7 @@ from planner.memory.training.log_probabilities import log_probability_memory
 from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, output_head
 from planner.memory.training.partial import partial_setup
 from planner.memory.training.setup import TrainingSetup
-from planner.memory.training.timeline import StepMoments, training_step
+from planner.memory.training.step import StepMoments, training_step
 from planner.models.architecture import Architecture
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
@@ -71,7 +71,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         """Return the timeline of `trained` with the other models, the engine and the phases of the objective."""
         if workload.alignment.method == "none":
             return trained(architecture, workload)
-        from planner.memory.alignment.timeline import aligned_timeline  # few plans tune preferences
+        from planner.memory.training.alignment import aligned_timeline  # few plans tune preferences
 
         return aligned_timeline(architecture, workload, self, trained, card_class)
 

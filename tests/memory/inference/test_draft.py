@@ -6,7 +6,7 @@ from small_models import DEEPSEEK, llama, other, small_llama
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, resolve_workload
 from planner.memory.inference.draft import cached_groups, draft_term, verified_rows
-from planner.memory.inference.engine_cache import engine_cache_bytes
+from planner.memory.inference.engine import engine_cache_bytes
 from planner.memory.parallel.ranks import ranks
 from planner.memory.parallel.tensor import tensor_share
 from planner.models.drafts import with_draft

@@ -16,7 +16,7 @@ from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision
 from planner.memory.result import Term
 from planner.memory.segments import unsplit_weight_bytes
-from planner.memory.software.litgpt.parts import has_plain_blocks
+from planner.memory.software.litgpt.parameters import has_plain_blocks
 from planner.memory.software.litgpt.weights import (
     dequantized_term,
     head_size_elements,

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from planner.memory.kernels import MASK
-from planner.memory.software.litgpt.parts import AdaptedParts, merged_width
+from planner.memory.software.litgpt.parameters import AdaptedParts, merged_width
 from planner.memory.training.autograd.layer import STATISTIC
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, Layer, Mlp, Norm

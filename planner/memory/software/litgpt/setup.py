@@ -14,7 +14,7 @@ from planner.memory.software.litgpt.ledger import (
     litgpt_norm_bytes,
     saved_by_block,
 )
-from planner.memory.software.litgpt.parts import AdaptedParts, adapted_parts, check_supported, litgpt_adapters
+from planner.memory.software.litgpt.parameters import AdaptedParts, adapted_parts, check_supported, litgpt_adapters
 from planner.memory.software.litgpt.weights import (
     dequantized_term,
     head_size_elements,

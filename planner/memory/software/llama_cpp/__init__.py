@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.adapters import served_adapters_term
+from planner.memory.inference.added_weights import served_adapters_term
 from planner.memory.inference.draft import verified_rows
 from planner.memory.logits import output_width
 from planner.memory.parallel.pipeline import without_empty_stages

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.adapters import served_adapters_term
+from planner.memory.inference.added_weights import served_adapters_term
 from planner.memory.inference.draft import draft_term, verified_rows
-from planner.memory.inference.engine_cache import engine_pages_term, waiting_notes
+from planner.memory.inference.engine import engine_pages_term, waiting_notes
 from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.inference.prefix import cache_in_ram, shared_pages
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from planner.memory.inference.draft import cached_groups
-from planner.memory.inference.engine_cache import attention_token_bytes, latent_token_bytes, state_bytes
+from planner.memory.inference.engine import attention_token_bytes, latent_token_bytes, state_bytes
 from planner.memory.software.vllm.setup import VllmSetup
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mixer, StateMixer
 from planner.units import ceil_div

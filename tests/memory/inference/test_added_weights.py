@@ -4,7 +4,7 @@ import pytest
 from small_models import llama, other
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.inference.adapters import served_adapters_term
+from planner.memory.inference.added_weights import served_adapters_term
 from planner.memory.parallel.tensor import tensor_share
 from planner.workload.software.vllm import reserved_rank
 from planner.workload.workload import Inference

@@ -10,7 +10,12 @@ from functools import cache
 
 import pytest
 
-from planner.memory.diffusion.blocks import decoder_elements, rotation_bytes, transformer_elements, unet_elements
+from planner.memory.software.diffusers.blocks import (
+    decoder_elements,
+    rotation_bytes,
+    transformer_elements,
+    unet_elements,
+)
 from planner.models.catalog import load_models
 from planner.models.diffusion import DiffusionTransformer, ImageDecoder, UNet, find_networks
 from planner.paths import catalog_dir

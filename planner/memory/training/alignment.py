@@ -4,7 +4,13 @@ from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from planner.memory.alignment.models import (
+from planner.memory.inference.scratch import scratch_term
+from planner.memory.parallel.placing import EngineCard
+from planner.memory.phases import AnyTerm, PhaseSnapshots, Snapshot
+from planner.memory.precision import training_precision
+from planner.memory.result import PhaseName, Term
+from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol
+from planner.memory.training.alignment_models import (
     ValueModel,
     frozen_models,
     lasting_terms_of,
@@ -13,14 +19,8 @@ from planner.memory.alignment.models import (
     value_network,
     value_training,
 )
-from planner.memory.alignment.rollout import EngineShare, compute_bytes, engine_share, own_generation
-from planner.memory.inference.scratch import scratch_term
-from planner.memory.parallel.placing import EngineCard
-from planner.memory.phases import AnyTerm, PhaseSnapshots, Snapshot
-from planner.memory.precision import training_precision
-from planner.memory.result import PhaseName, Term
-from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol
 from planner.memory.training.log_probabilities import scored_logits
+from planner.memory.training.rollout import EngineShare, compute_bytes, engine_share, own_generation
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 

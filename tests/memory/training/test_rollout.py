@@ -4,10 +4,10 @@ from typing import Any
 
 from aligned_training import NETWORK, WEIGHTS, asked, bytes_of, estimated, grpo, usable
 
-from planner.memory.alignment.rollout import engine_share, own_generation, rollout_workload
 from planner.memory.estimate import estimate_memory, fits_on, resolve_workload
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.software import serving_memory
+from planner.memory.training.rollout import engine_share, own_generation, rollout_workload
 from planner.memory.weights import weight_bytes
 from planner.units import GIB
 from planner.workload.training import Training

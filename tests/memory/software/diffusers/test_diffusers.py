@@ -4,11 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_phases import phases
+from small_models import bundled, llama
 
 from planner.hardware.catalog import load_hardware
-from planner.memory.diffusion.blocks import decoder_elements, resnet_elements, rotation_bytes, transformer_elements
-from planner.memory.diffusion.timeline import diffusion_timeline
 from planner.memory.estimate import estimate_memory
+from planner.memory.software import serving_memory
+from planner.memory.software.diffusers import diffusion_timeline
+from planner.memory.software.diffusers.blocks import (
+    decoder_elements,
+    resnet_elements,
+    rotation_bytes,
+    transformer_elements,
+)
 from planner.models.catalog import load_models
 from planner.models.diffusion import DiffusionTransformer
 from planner.models.readers.config_json import read_config
@@ -200,3 +207,9 @@ def test_nothing_is_said_of_splitting_a_pipeline(catalog_of_cards):
     memory = estimate_memory(FLUX, Inference(), card, catalog_of_cards.usable_memory(card))
     assert memory.verdict == "does-not-fit"
     assert fewest_cards_note(memory) == ()
+
+
+def test_a_pipeline_of_images_is_run_by_diffusers():
+    network = bundled().models.model("stabilityai/stable-diffusion-xl-base-1.0")
+    assert type(serving_memory("hf", network)).__name__ == "Diffusers"
+    assert type(serving_memory(None, llama())).__name__ == "Transformers"

@@ -3,7 +3,7 @@
 import pytest
 from aligned_training import NETWORK, WEIGHTS, bytes_of, estimated, grpo
 
-from planner.memory.alignment.models import value_network
+from planner.memory.training.alignment_models import value_network
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aligned_training import NETWORK, WEIGHTS, bytes_of, estimated, grpo
 
-from planner.memory.alignment.models import value_network
+from planner.memory.training.alignment_models import value_network
 
 
 def test_without_an_objective_nothing_changes() -> None:

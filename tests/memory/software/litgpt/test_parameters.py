@@ -2,7 +2,7 @@
 
 from small_models import llama
 
-from planner.memory.software.litgpt.parts import AdaptedParts, adapted_parts, litgpt_adapters
+from planner.memory.software.litgpt.parameters import AdaptedParts, adapted_parts, litgpt_adapters
 from planner.workload.training import Lora
 
 QUERY_VALUE = AdaptedParts(frozenset({"query", "value"}), 8, dropout=True)

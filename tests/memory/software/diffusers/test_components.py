@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 from pipeline_phases import phases
 
-from planner.memory.diffusion.timeline import component_bytes, stored_components
 from planner.memory.estimate import estimate_memory
+from planner.memory.software.diffusers import component_bytes, stored_components
 from planner.models.catalog import load_models
 from planner.paths import catalog_dir
 from planner.units import GIB

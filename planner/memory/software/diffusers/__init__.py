@@ -1,15 +1,21 @@
 """The phases of a diffusion pipeline: text encoding, denoising, decoding, each with its own memory and components."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED, ELEMENT_BYTES, SCHEMES
-from planner.memory.diffusion.blocks import decoder_elements, rotation_bytes, transformer_elements, unet_elements
 from planner.memory.inference.scratch import scratch_bytes
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision
 from planner.memory.result import Symbol, Term, TermPart
+from planner.memory.software.diffusers.blocks import (
+    decoder_elements,
+    rotation_bytes,
+    transformer_elements,
+    unet_elements,
+)
+from planner.memory.software.transformers import Transformers
 from planner.memory.terms import format_symbol, library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture
 from planner.models.diffusion import (
@@ -442,3 +448,14 @@ def _pipeline_notes(run: DiffusionRun, workload: Inference) -> Iterator[str]:
         )
     if run.passes == run.images and run.denoiser.kind == "unet":
         yield "Guidance is off: each denoising step runs one pass per image."
+
+
+class Diffusers(Transformers):
+    """Image pipelines of the diffusers library, with text encoders from transformers."""
+
+    def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
+        """Return the memory in each phase of an image pipeline: text encoding, denoising, decoding."""
+        return diffusion_timeline(architecture, workload)
+
+
+SERVING: Final = Diffusers()

@@ -3,7 +3,7 @@
 from small_models import DEEPSEEK, llama, other
 from vllm_cases import with_states
 
-from planner.memory.inference.engine_cache import (
+from planner.memory.inference.engine import (
     CachedBytes,
     engine_cache_bytes,
     engine_pages_term,
