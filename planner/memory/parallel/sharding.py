@@ -5,7 +5,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from planner.memory.inference.prefix import cache_in_ram
+from planner.memory.inference.engine import cache_in_ram
 from planner.memory.parallel.shares import (
     PersistentBuffers,
     ShardedCounts,

@@ -11,16 +11,19 @@ from planner.memory.precision import training_precision
 from planner.memory.result import PhaseName, Term
 from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol
 from planner.memory.training.alignment_models import (
+    EngineShare,
     ValueModel,
+    compute_bytes,
+    engine_share,
     frozen_models,
     lasting_terms_of,
     other_models_term,
+    own_generation,
     value_model,
     value_network,
     value_training,
 )
-from planner.memory.training.log_probabilities import scored_logits
-from planner.memory.training.rollout import EngineShare, compute_bytes, engine_share, own_generation
+from planner.memory.training.losses import scored_logits
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 

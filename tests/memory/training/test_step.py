@@ -6,6 +6,7 @@ from training_snapshots import alive, snapshots
 from tuned_networks import network
 
 from planner.memory.estimate import estimate_memory
+from planner.memory.training.step import cast_terms
 from planner.workload.workload import Training
 
 P = 6_738_415_616  # Llama 2 7B
@@ -55,3 +56,13 @@ def test_the_backward_pass_leaves_the_decoder_before_it_reaches_the_first_layer_
     told = [one.explanation for one in snapshots(network("t5")).snapshots if one.name == "backward"]
     order = ("at the head", "the last layer", "the decoder's first layer", "reached the first layer", "the embedding")
     assert all(words in one for words, one in zip(order, told, strict=True))
+
+
+def test_copies_take_two_bytes_for_each_cast_parameter():
+    (copies,) = cast_terms(1000, 2)
+    assert (copies.name, copies.bytes, copies.formula) == ("temporaries", 2000, "P_c × w")
+    assert [symbol.value for symbol in copies.symbols] == [1000, 2]
+
+
+def test_without_cast_parameters_there_is_no_term():
+    assert cast_terms(0, 2) == ()

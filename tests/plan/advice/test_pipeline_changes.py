@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.memory.training.autograd.backward import feed_forward_parameters
-from planner.memory.training.fp8 import fp8_cast_terms
+from planner.memory.training.autograd.network import feed_forward_parameters
+from planner.memory.training.full import fp8_cast_terms
 from planner.plan.advice.advise import advise
 from planner.plan.advice.pipeline_changes import smaller_images
 from planner.plan.evaluate import evaluate

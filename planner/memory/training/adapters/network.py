@@ -14,15 +14,18 @@ from planner.memory.training.adapters.trained import (
     count_readers,
     projection_indices,
 )
-from planner.memory.training.autograd.backward import (
+from planner.memory.training.autograd.network import (
     SCORE_GRADIENTS,
     expert_gradient_bytes,
     expert_weighting_bytes,
     feed_forward_gradient_bytes,
     feed_forward_parameters,
+    first_checkpoint_bytes,
+    is_norm,
     last_projection_parameters,
+    shared_score_bytes,
+    trained_stacks,
 )
-from planner.memory.training.autograd.network import first_checkpoint_bytes, is_norm, shared_score_bytes, trained_stacks
 from planner.memory.training.checkpointing import Checkpoints, saved_outputs, without_core_attention
 from planner.memory.training.saved import (
     BackwardPoint,

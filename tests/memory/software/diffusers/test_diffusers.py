@@ -10,7 +10,7 @@ from planner.hardware.catalog import load_hardware
 from planner.memory.estimate import estimate_memory
 from planner.memory.software import serving_memory
 from planner.memory.software.diffusers import diffusion_timeline
-from planner.memory.software.diffusers.blocks import (
+from planner.memory.software.diffusers.components import (
     decoder_elements,
     resnet_elements,
     rotation_bytes,
