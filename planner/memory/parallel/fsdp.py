@@ -318,7 +318,6 @@ def _norm_backward_bytes(architecture: Architecture, own: Training) -> int:
     return tokens * max([_first_norm_bytes(stack, precision) for stack in architecture.stacks])
 
 
-@lru_cache(maxsize=512)
 def _first_norm_bytes(stack: Stack, precision: Precision) -> int:
     """Return the bytes per token in the backward pass of the first norm in the layers of `stack`."""
     norm = stack.groups[0].layer.norm

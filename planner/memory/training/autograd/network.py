@@ -21,6 +21,7 @@ from planner.memory.training.saved import (
     SavedActivations,
     SavedBytes,
     SavedPerToken,
+    TokenBatch,
     highest_point,
     saved_by_stacks,
 )
@@ -183,19 +184,17 @@ def saved_by_network(
     With checkpointing each layer saves its input only, and one layer at a time is recomputed in the backward pass.
     """
     stacks: list[SavedActivations] = []
-    tokens = 0
+    batch = TokenBatch(sequences, 0)
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack.token_count(length)
-        stacks.append(
-            _saved_by_stack(architecture, stack, sequences, tokens, source, precision, attention, checkpointed)
-        )
+        batch = TokenBatch(sequences, stack.token_count(length), batch.tokens)
+        stacks.append(_saved_by_stack(architecture, stack, batch, precision, attention, checkpointed))
     saved = saved_by_stacks(stacks[-1:], precision.parameter_bytes)
     if len(stacks) == 1:
         return saved
     # The encoder runs before it: its layers, their saved activations, and the gradient of its output.
     encoder, decoder = saved_by_stacks(stacks[:-1], precision.parameter_bytes), architecture.main
-    output = sequences * source * decoder.hidden * precision.residual_bytes
-    shared = shared_score_bytes(decoder, sequences, tokens, source, precision, attention, checkpointed)
+    output = sequences * batch.encoder_tokens * decoder.hidden * precision.residual_bytes
+    shared = shared_score_bytes(decoder, batch, precision, attention, checkpointed)
     return saved._replace(
         kept=encoder.kept + saved.kept,
         first=encoder.first or saved.first,
@@ -209,29 +208,25 @@ def saved_by_network(
 def _saved_by_stack(
     architecture: Architecture,
     stack: Stack,
-    sequences: int,
-    tokens: int,
-    encoder_tokens: int,
+    batch: TokenBatch,
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
 ) -> SavedActivations:
-    """Return the activations saved by one stack for `tokens` per sequence, after `encoder_tokens` of an encoder."""
-    total_tokens, shards = sequences * tokens, stack.groups[0].layer.stream_shards
+    """Return the activations saved by one stack that reads `batch`."""
+    total_tokens, shards = batch.total_tokens, stack.groups[0].layer.stream_shards
     before_each, behind_each = _bytes_outside_layers(stack, architecture, precision)
     before, behind = total_tokens * before_each // shards, total_tokens * behind_each // shards
     kept = SavedBytes(
         norms=before + behind,
-        scores=shared_score_bytes(stack, sequences, tokens, encoder_tokens, precision, attention, checkpointed),
+        scores=shared_score_bytes(stack, batch, precision, attention, checkpointed),
         dropout=total_tokens * MASK * stack.hidden // shards if stack.embedding_dropout else 0,
     )
     first = before
     if checkpointed:
         first += total_tokens * first_checkpoint_bytes(stack, precision) // shards
-        first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
-    layers = _saved_by_layers(
-        stack.groups, stack.hidden, sequences, tokens, encoder_tokens, precision, attention, checkpointed
-    )
+        first += mask_bytes(stack, batch.sequences, batch.tokens, precision, attention, groups=1)
+    layers = _saved_by_layers(stack.groups, stack.hidden, batch, precision, attention, checkpointed)
     return SavedActivations(
         kept + layers.kept,
         layers.largest,
@@ -260,9 +255,7 @@ class _SavedByLayers(NamedTuple):
 def _saved_by_layers(
     groups: tuple[LayerGroup, ...],
     hidden: int,
-    sequences: int,
-    tokens: int,
-    encoder_tokens: int,
+    batch: TokenBatch,
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
@@ -272,18 +265,18 @@ def _saved_by_layers(
     layers: list[tuple[int, SavedPerToken]] = []
     points: list[BackwardPoint] = []
     for group in groups:
-        masked = needs_explicit_mask(group.layer, tokens, attention)
+        masked = needs_explicit_mask(group.layer, batch.tokens, attention)
         per_token = saved_by_layer(group.layer, hidden, precision, attention, masked)
-        saved = per_token.for_batch(sequences, tokens, encoder_tokens)
+        saved = per_token.for_batch(*batch)
         if checkpointed:
-            inputs = group.count * sequences * tokens * hidden * precision.residual_bytes
+            inputs = group.count * batch.total_tokens * hidden * precision.residual_bytes
             kept += SavedBytes(checkpoints=inputs // group.layer.stream_shards)
         else:
             kept += saved * group.count
             layers.append((group.count, per_token))
         largest = max(largest, saved.total)
-        points += backward_points(group.layer, hidden, tokens, precision, attention, checkpointed)
-    point = highest_point([point.for_tokens(sequences * tokens) for point in points], precision.parameter_bytes)
+        points += backward_points(group.layer, hidden, batch.tokens, precision, attention, checkpointed)
+    point = highest_point([point.for_tokens(batch.total_tokens) for point in points], precision.parameter_bytes)
     return _SavedByLayers(kept, largest, point, tuple(layers))
 
 
@@ -295,26 +288,20 @@ def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
 
 
 def shared_score_bytes(
-    stack: Stack,
-    sequences: int,
-    tokens: int,
-    encoder_tokens: int,
-    precision: Precision,
-    attention: AttentionKind,
-    checkpointed: bool,
+    stack: Stack, batch: TokenBatch, precision: Precision, attention: AttentionKind, checkpointed: bool
 ) -> int:
     """Return the bytes of masks and position biases that layers share, and of the biases' bucket indices.
 
     **Formula**: 8 · s² for the bucket of each pair of positions; a · s · s' zeros where cross-attention has none; with
     checkpoints the biases of a · s² pairs.
     """
-    masks = mask_bytes(stack, sequences, tokens, precision, attention) if checkpointed else 0
+    masks = mask_bytes(stack, batch.sequences, batch.tokens, precision, attention) if checkpointed else 0
     layer = stack.groups[0].layer
     if not isinstance(layer.mixer, Attention) or not layer.mixer.position_bias:
         return masks
-    zeros = layer.mixer.heads * tokens * encoder_tokens * precision.compute_bytes if layer.cross_attention else 0
+    pairs = batch.tokens * batch.encoder_tokens if layer.cross_attention else 0
     biases = layer.mixer.heads * precision.parameter_bytes if checkpointed else 0
-    return masks + (INDEX + biases) * tokens * tokens + zeros
+    return masks + (INDEX + biases) * batch.tokens**2 + layer.mixer.heads * pairs * precision.compute_bytes
 
 
 @lru_cache(maxsize=512)
