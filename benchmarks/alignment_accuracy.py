@@ -21,12 +21,12 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from planner.memory.alignment.rollout import rollout_workload
 from planner.memory.estimate import estimate_memory, resolve_workload
 from planner.memory.inference.kv_cache import deferred_kv_cache_term
 from planner.memory.logits import output_width
 from planner.memory.result import MemoryResult
-from planner.memory.training.log_probabilities import scored_tokens
+from planner.memory.training.alignment_models import rollout_workload
+from planner.memory.training.losses import scored_tokens
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog, load_catalog

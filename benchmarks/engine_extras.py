@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from planner.memory.inference.adapters import served_adapters_term
+from planner.memory.inference.engine import served_adapters_term
 from planner.models.drafts import with_draft
 from planner.performance.inference.request import decoding_step_time, prompt_time
 from planner.plan.beside import share_cards

@@ -38,7 +38,7 @@ from planner.memory.gguf import tensor_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.result import MemoryResult
 from planner.memory.software import memory_of
-from planner.memory.software.vllm.experts import ExpertKernels, padded_weights_term
+from planner.memory.software.vllm.setup import ExpertKernels, padded_weights_term
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.plan.catalog import Catalog

@@ -62,7 +62,7 @@ _LATER: Final = "litgpt-hub"
 Later versions shuffle; in what the tables of config_hub measured, steps of full length followed one another.
 """
 _LEFT: Final = "T × a"
-"""The formula for memory left by a previous step: see `planner.memory.software.litgpt.setup`."""
+"""The formula for memory left by a previous step: see `planner.memory.software.litgpt_training`."""
 
 
 class _Run(NamedTuple):

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from planner.memory.estimate import fullest_timeline
-from planner.memory.software.vllm.experts import ExpertKernels
-from planner.memory.software.vllm.setup import CardClass, CardSetup
+from planner.memory.software.vllm.setup import CardClass, CardSetup, ExpertKernels
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference

@@ -11,7 +11,7 @@ from planner.cli.user_catalog import named_cards
 from planner.errors import AmbiguousNameError, SpecError
 from planner.memory.corrections import Correction, with_correction
 from planner.memory.logs.read import read_log
-from planner.memory.logs.text import MAX_BYTES, decode_log
+from planner.memory.logs.reading import MAX_BYTES, decode_log
 from planner.plan.catalog import Catalog
 from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation, evaluate

@@ -27,7 +27,6 @@ _UNQUANTISED: Final = ("F32", "F16", "BF16")
 _SOURCE_LAYERS_70B: Final = (80, 8192)
 
 
-@lru_cache(maxsize=256)
 def file_bytes(architecture: Architecture, file_type: str) -> int:
     """Return the size in bytes of all tensors in a GGUF file of `file_type`, quantized without imatrix.
 

@@ -120,7 +120,6 @@ def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int =
     return _quantized_weights_term(architecture, scheme, kept_bytes)
 
 
-@lru_cache(maxsize=1024)
 def weight_bytes(architecture: Architecture, scheme_name: str) -> int:
     """Return the size in bytes of all parameters stored as `scheme_name`."""
     return weights_term(architecture, scheme_name).bytes
@@ -168,7 +167,6 @@ def _plain_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
     )
 
 
-@lru_cache(maxsize=256)
 def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int, int]:
     """Return the number of quantized elements and their size in bytes as `scheme_name`, scales included."""
     scheme = SCHEMES[scheme_name]

@@ -1,6 +1,6 @@
 """Phases of image pipelines of the catalog, for tests."""
 
-from planner.memory.diffusion.timeline import diffusion_timeline
+from planner.memory.software.diffusers import diffusion_timeline
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 

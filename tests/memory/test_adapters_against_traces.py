@@ -6,7 +6,7 @@ import pytest
 
 from planner.memory.estimate import fullest_timeline
 from planner.memory.software import training_memory
-from planner.memory.training.setup import TrainingSetup
+from planner.memory.training.step import TrainingSetup
 
 pytest.importorskip("transformers")
 

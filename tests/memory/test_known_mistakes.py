@@ -17,8 +17,8 @@ from planner.memory.fit import judge_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
 from planner.memory.parallel.ranks import timelines_by_stage
+from planner.memory.software.vllm import buffers_term, sampler_term
 from planner.memory.software.vllm.cache import pages_of
-from planner.memory.software.vllm.profile import buffers_term, sampler_term
 from planner.memory.software.vllm.setup import setup_of
 from planner.units import GIB, KIB, MIB
 from planner.workload.defaults import with_defaults
@@ -53,8 +53,8 @@ ELSEWHERE = {
     ),
     "vLLM's sampler warm-up": "software/vllm/test_profile.py::test_the_profiled_peak_of_vllm_011_on_an_h100",
     "79.19 GiB of an 80 GB H100": "test_phases.py::test_the_pool_is_a_share_of_what_a_process_sees",
-    "llama.cpp's sliding cells, 27.00 MiB": "software/llama_cpp/test_cache.py::test_cells_are_what_the_logs_print",
-    "llama.cpp's latent has no values": "software/llama_cpp/test_cache.py::test_latent_attention_keeps_no_values",
+    "llama.cpp's sliding cells, 27.00 MiB": "software/llama_cpp/test_setup.py::test_cells_are_what_the_logs_print",
+    "llama.cpp's latent has no values": "software/llama_cpp/test_setup.py::test_latent_attention_keeps_no_values",
     "scratch of a quantized cache": (
         "software/test_llama_cpp_by_hand.py::test_a_quantized_cache_is_smaller_and_its_buffer_larger"
     ),

@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from planner.memory.logs.reading import FigureName, LogFormat, LoggedFigure
+from planner.memory.logs.reading import NUMBER, FigureName, LogFormat, LoggedFigure, LogLine, LogText
 from planner.memory.logs.serving import read_metric_figures, read_result_figures
-from planner.memory.logs.text import NUMBER, LogLine, LogText
 from planner.parsing import parse_json
 from planner.storage import UnreadableFileError
 

@@ -8,8 +8,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.logs.reading import LoggedAmount, logged_amount
-from planner.memory.logs.text import NUMBER, LogLine, LogText, rounded_amount, truncated_amount
+from planner.memory.logs.reading import (
+    NUMBER,
+    LoggedAmount,
+    LogLine,
+    LogText,
+    logged_amount,
+    rounded_amount,
+    truncated_amount,
+)
 from planner.memory.result import TermName
 from planner.units import MIB
 

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from planner.memory.logs.reading import Counter, LoggedAmount, logged_amount
-from planner.memory.logs.text import LogLine, LogText, PrintedAmount
+from planner.memory.logs.reading import Counter, LoggedAmount, LogLine, LogText, PrintedAmount, logged_amount
 from planner.units import MIB
 
 MARKS: Final = ("MiB / ", "MiB |", "memory.used [MiB]", "used_gpu_memory [MiB]", "used_memory [MiB]")

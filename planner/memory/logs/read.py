@@ -7,11 +7,15 @@ from planner.errors import LogError
 from planner.memory.logs.figures import read_figures, read_llama_bench_facts
 from planner.memory.logs.llama_cpp import LlamaCppFacts, read_llama_cpp, read_llama_cpp_facts
 from planner.memory.logs.nvidia_smi import read_nvidia_smi
-from planner.memory.logs.reading import LogFormat, LoggedAmount, LoggedFigure, LogReading
+from planner.memory.logs.reading import MAX_BYTES, LogFormat, LoggedAmount, LoggedFigure, LogReading, LogText
 from planner.memory.logs.serving import read_metric_amounts
-from planner.memory.logs.text import MAX_BYTES, LogText
-from planner.memory.logs.torch import read_torch_errors, read_torch_snapshot, read_torch_stats, read_torch_summary
-from planner.memory.logs.training import read_training
+from planner.memory.logs.torch import (
+    read_torch_errors,
+    read_torch_snapshot,
+    read_torch_stats,
+    read_torch_summary,
+    read_training,
+)
 from planner.memory.logs.vllm import VllmFacts, read_vllm, read_vllm_facts
 from planner.units import MIB
 

@@ -7,8 +7,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.errors import LogError
-from planner.memory.logs.reading import FigureName, LoggedAmount, LoggedFigure, logged_amount
-from planner.memory.logs.text import LogLine, LogText, PrintedAmount
+from planner.memory.logs.reading import (
+    FigureName,
+    LoggedAmount,
+    LoggedFigure,
+    LogLine,
+    LogText,
+    PrintedAmount,
+    logged_amount,
+)
 from planner.memory.logs.vllm import GRAPHS
 from planner.serving_runs.metrics import METRICS
 from planner.serving_runs.read import serving_runs_in

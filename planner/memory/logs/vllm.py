@@ -9,8 +9,16 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.logs.reading import Counter, LoggedAmount, Sense, logged_amount
-from planner.memory.logs.text import NUMBER, LogLine, LogText, rounded_amount
+from planner.memory.logs.reading import (
+    NUMBER,
+    Counter,
+    LoggedAmount,
+    LogLine,
+    LogText,
+    Sense,
+    logged_amount,
+    rounded_amount,
+)
 from planner.memory.result import TermName
 from planner.units import GIB
 

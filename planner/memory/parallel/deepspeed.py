@@ -15,8 +15,7 @@ from planner.memory.parallel.shares import (
 )
 from planner.memory.phases import AnyTerm, LastingTerms, PhaseSnapshots, Snapshot, lasting_terms
 from planner.memory.result import PhaseName
-from planner.memory.training.setup import gradients_term
-from planner.memory.training.timeline import LOADED
+from planner.memory.training.step import LOADED, gradients_term
 from planner.memory.weights import placed_tensors
 from planner.models.architecture import Architecture
 from planner.workload.formats import product_format

@@ -17,7 +17,7 @@ from planner.memory.parallel.shares import (
 )
 from planner.memory.phases import NO_TERMS, AnyTerm, LastingTerms, PhaseSnapshots, Snapshot, lasting_terms
 from planner.memory.precision import Precision, training_precision
-from planner.memory.training.timeline import LOADED, Moment, StepMoments
+from planner.memory.training.step import LOADED, Moment, StepMoments
 from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
 from planner.workload.parallel import Parallel
@@ -318,7 +318,6 @@ def _norm_backward_bytes(architecture: Architecture, own: Training) -> int:
     return tokens * max([_first_norm_bytes(stack, precision) for stack in architecture.stacks])
 
 
-@lru_cache(maxsize=512)
 def _first_norm_bytes(stack: Stack, precision: Precision) -> int:
     """Return the bytes per token in the backward pass of the first norm in the layers of `stack`."""
     norm = stack.groups[0].layer.norm

@@ -12,12 +12,12 @@ from planner.memory.software import serving_memory, sharding_strategy_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
 from planner.workload.alignment import ON_TRAINING_CARDS, ROLLOUT_ENGINE
+from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
     from planner.memory.parallel.sharding import ShardingStrategy
-    from planner.workload.parallel import Parallel
 
 
 class CardGroup(NamedTuple):
@@ -157,7 +157,7 @@ def sharing_notes(
 
 
 @lru_cache(maxsize=64)
-def _sharding_note(strategy: "ShardingStrategy", parallel: "Parallel") -> tuple[str, ...]:
+def _sharding_note(strategy: "ShardingStrategy", parallel: Parallel) -> tuple[str, ...]:
     """Return a note on the sharding strategy, if anything is shared: software, version, and what each card stores."""
     if not strategy.shares_states and parallel.state_shards == 1:
         return ()

@@ -23,7 +23,7 @@ from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.result import TermPart
 from planner.memory.software import memory_of, serving_memory, sharding_strategy_of, training_memory
-from planner.memory.software.base import SoftwareMemory
+from planner.memory.software.base import ServingMemory, SoftwareMemory
 from planner.models.architecture import Architecture, Attention
 from planner.units import ceil_div
 from planner.workload.formats import product_format
@@ -32,7 +32,6 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
-    from planner.memory.software.base import ServingMemory
     from planner.memory.software.pytorch import TrainingMemory
 
 _SEQUENCE_SOURCE: Final = "Korthikanti et al. 2022, arXiv 2205.05198 §4.2.2: tokens are gathered before each block"
@@ -223,7 +222,6 @@ def _transfer_buffer_parts(
     return tuple(parts)
 
 
-@lru_cache(maxsize=256)
 def _key_value_width(architecture: Architecture) -> int:
     """Return the largest width of keys or values in any attention layer, in elements per token."""
     mixers = [group.layer.mixer for group in architecture.main.groups]

@@ -5,7 +5,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from planner.memory.inference.prefix import cache_in_ram
+from planner.memory.inference.engine import cache_in_ram
 from planner.memory.parallel.shares import (
     PersistentBuffers,
     ShardedCounts,
@@ -24,7 +24,7 @@ from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
     from planner.memory.software.pytorch import TrainingMemory
-    from planner.memory.training.timeline import StepMoments
+    from planner.memory.training.step import StepMoments
 
 ALONE: Final = Parallel(data=1)
 _DDP_SOURCE: Final = "torch DistributedDataParallel: gradient_as_bucket_view is off by default"

@@ -34,7 +34,6 @@ class ShardedCounts(NamedTuple):
     own_edges: int
 
 
-@lru_cache(maxsize=512)
 def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) -> ShardedCounts:
     """Return the parameter counts of a network sharded over `shards` cards, routed experts over `expert_shards`.
 
@@ -96,7 +95,6 @@ def partial_term(whole: AnyTerm, part: int, total: int, meaning: str) -> Deferre
     return DeferredTerm(whole.name, own, own, high, partial(_write_partial_term, whole, own, high, meaning))
 
 
-@lru_cache(maxsize=512)
 def _write_partial_term(whole: AnyTerm, own: int, high: int, meaning: str) -> Term:
     """Return a fraction of the term `whole`, `own` bytes, with its formula written out."""
     written = whole.write() if isinstance(whole, DeferredTerm) else whole
@@ -243,7 +241,6 @@ def _write_buffers(
     )
 
 
-@lru_cache(maxsize=512)
 def relabeled_term(item: AnyTerm, source: str, name: TermName | None = None) -> Term:
     """Return `item` with another `source` and, unless None, another `name`."""
     written = item.write() if isinstance(item, DeferredTerm) else item

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from planner.memory.software.base import ServingMemory, SoftwareMemory
 from planner.models.architecture import Architecture
 from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.training import Training
@@ -13,21 +14,20 @@ from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
     from planner.memory.parallel.sharding import ShardingStrategy
-    from planner.memory.software.base import ServingMemory, SoftwareMemory
     from planner.memory.software.pytorch import TrainingMemory
 
 _PIPELINES = "diffusers"
 """Module of the library (diffusers) that runs image pipelines if a workload names transformers."""
 
 
-def memory_of(architecture: Architecture, workload: Training | Inference) -> "SoftwareMemory[Any]":
+def memory_of(architecture: Architecture, workload: Training | Inference) -> SoftwareMemory[Any]:
     """Return the memory behavior of the program that runs `workload` (defaults filled in)."""
     if isinstance(workload, Training):
         return training_memory(workload.profile)
     return serving_memory(workload.profile, architecture)
 
 
-def serving_memory(name: str | None, architecture: Architecture | None = None) -> "ServingMemory":
+def serving_memory(name: str | None, architecture: Architecture | None = None) -> ServingMemory:
     """Return the memory behavior of the program `name` when it serves a model; None is the default program."""
     module = _PIPELINES if architecture and architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
     program: ServingMemory = _imported_program(module).SERVING

@@ -3,9 +3,9 @@
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.memory.software.base import triton_reasons
 from planner.memory.software.pytorch import TrainingMemory
-from planner.memory.support import triton_reasons
-from planner.memory.training.fused import FusedKernels
+from planner.memory.training.losses import FusedKernels
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 

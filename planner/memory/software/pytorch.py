@@ -18,14 +18,19 @@ from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.software.base import SoftwareMemory
 from planner.memory.training.adapters.settings import Formats, LayerSettings, adapter_settings, formats_of
 from planner.memory.training.checkpointing import OPERATORS, Checkpoints
-from planner.memory.training.fp8 import as_sixteen_bit_workload, with_fp8
-from planner.memory.training.full import full_setup
-from planner.memory.training.fused import FusedKernels, fused_linear_loss_memory
-from planner.memory.training.log_probabilities import log_probability_memory
-from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, output_head
+from planner.memory.training.full import as_sixteen_bit_workload, full_setup, with_fp8
+from planner.memory.training.losses import (
+    FusedKernels,
+    LossMemory,
+    OutputHead,
+    chunked_loss_memory,
+    full_loss_memory,
+    fused_linear_loss_memory,
+    log_probability_memory,
+    output_head,
+)
 from planner.memory.training.partial import partial_setup
-from planner.memory.training.setup import TrainingSetup
-from planner.memory.training.timeline import StepMoments, training_step
+from planner.memory.training.step import StepMoments, TrainingSetup, training_step
 from planner.models.architecture import Architecture
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
@@ -71,7 +76,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         """Return the timeline of `trained` with the other models, the engine and the phases of the objective."""
         if workload.alignment.method == "none":
             return trained(architecture, workload)
-        from planner.memory.alignment.timeline import aligned_timeline  # few plans tune preferences
+        from planner.memory.training.alignment import aligned_timeline  # few plans tune preferences
 
         return aligned_timeline(architecture, workload, self, trained, card_class)
 

@@ -12,11 +12,19 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.adapters import served_adapters_term
-from planner.memory.inference.draft import draft_term, verified_rows
-from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes, engine_pages_term, waiting_notes
-from planner.memory.inference.engine_step import engine_sampler_terms, engine_step_term
-from planner.memory.inference.prefix import cache_in_ram, shared_pages
+from planner.memory.inference.engine import (
+    CachedBytes,
+    cache_in_ram,
+    draft_term,
+    engine_cache_bytes,
+    engine_pages_term,
+    engine_sampler_terms,
+    engine_step_term,
+    served_adapters_term,
+    shared_pages,
+    verified_rows,
+    waiting_notes,
+)
 from planner.memory.logits import output_width
 from planner.memory.overhead import fixed_overhead
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot

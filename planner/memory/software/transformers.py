@@ -101,7 +101,6 @@ def layers_by_device_map(
     return without_empty_stages(counts)
 
 
-@lru_cache(maxsize=256)
 def _module_bytes(architecture: Architecture, weights: str) -> tuple[tuple[int, bool], ...]:
     """Return the size in bytes of each module that is placed as a whole, in order, and whether it is a layer."""
     main = architecture.main

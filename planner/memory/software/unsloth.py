@@ -5,13 +5,12 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 from planner.memory.phases import DeferredTerm
 from planner.memory.result import Term
+from planner.memory.software.base import triton_reasons
 from planner.memory.software.pytorch import TrainingMemory
-from planner.memory.support import triton_reasons
 from planner.memory.terms import library_symbol, model_symbol, term
 from planner.memory.training.adapters.settings import Formats, formats_of
 from planner.memory.training.checkpointing import Checkpoints
-from planner.memory.training.fused import FUSED, FusedKernels
-from planner.memory.training.losses import LossMemory, OutputHead, deferred_logits
+from planner.memory.training.losses import FUSED, FusedKernels, LossMemory, OutputHead, deferred_logits
 from planner.models.architecture import Architecture
 from planner.units import GIB, ceil_div
 from planner.workload.training import Training

@@ -13,7 +13,7 @@ from planner.memory.training.full import head_matrix_elements, tied_gradient_ter
 from planner.memory.training.optimizer_states import Trained, parameter_count
 from planner.memory.training.optimizer_steps import optimizer_terms
 from planner.memory.training.saved import SavedActivations
-from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
+from planner.memory.training.step import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import (
     dequantized_projection_terms,
     parameter_counts,

@@ -36,6 +36,19 @@ class SavedBytes(NamedTuple):
         return sum(self)
 
 
+class TokenBatch(NamedTuple):
+    """Tokens that a stack reads in a step: sequences, tokens of each, and tokens of each in the encoder before it."""
+
+    sequences: int
+    tokens: int
+    encoder_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Return the tokens of all sequences."""
+        return self.sequences * self.tokens
+
+
 class SavedPerToken(NamedTuple):
     """Bytes saved by a layer or part of a layer: per token, and for `scores` per query-key pair.
 

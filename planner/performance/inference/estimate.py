@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.draft import draft_format
+from planner.memory.inference.engine import draft_format
 from planner.memory.parallel.tensor import draft_is_divided
 from planner.memory.result import Symbol
 from planner.memory.software import serving_memory

@@ -5,9 +5,8 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
-from planner.memory.alignment.models import value_network, value_training
-from planner.memory.alignment.rollout import rollout_workload
 from planner.memory.software import serving_memory
+from planner.memory.training.alignment_models import rollout_workload, value_network, value_training
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
 from planner.performance.certainty import scale_to_measured

@@ -10,7 +10,7 @@ from pydantic import FailFast, ValidationError
 from planner.base import Spec
 from planner.errors import LogError, PlanFileError, SpecError
 from planner.memory.corrections import Correction
-from planner.memory.logs.text import MAX_BYTES, decode_log
+from planner.memory.logs.reading import MAX_BYTES, decode_log
 from planner.parsing import parse_json
 from planner.paths import state_dir
 from planner.storage import UnreadableFileError, read_regular, read_stored, write_stored

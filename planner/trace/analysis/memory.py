@@ -13,7 +13,7 @@ from planner.memory.fit import CardFit, DeviceMemory, device_shares, judge_bytes
 from planner.memory.overhead import FrameworkOverhead, fixed_overhead, overhead_with_slack, write_overhead
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, PhaseName, Term, TermName, TermPart
-from planner.memory.support import unsupported_backend
+from planner.memory.software.base import unsupported_backend
 from planner.memory.terms import term, traced_symbol
 from planner.trace.allocator_settings import AllocatorSettings
 from planner.trace.analysis.live_memory import LiveMemory, alive_at, allocation_origin, live_memory

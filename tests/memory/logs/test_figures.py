@@ -6,7 +6,7 @@ import pytest
 
 from planner.memory.logs.figures import read_figures
 from planner.memory.logs.read import read_log
-from planner.memory.logs.text import LogText
+from planner.memory.logs.reading import LogText
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "memory-log"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.errors import LogError
 from planner.memory.logs.read import FORMATS, MAX_MEASURED, read_log
-from planner.memory.logs.text import (
+from planner.memory.logs.reading import (
     MAX_BYTES,
     MAX_LINE,
     MAX_MATCHED_LINES,

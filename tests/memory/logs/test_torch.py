@@ -1,4 +1,4 @@
-"""PyTorch's statistics, messages, snapshots and summaries, as real runs printed them."""
+"""Memory output of PyTorch and of its trainers, as real runs printed it."""
 
 import json
 
@@ -7,9 +7,9 @@ import pytest
 
 from planner.errors import LogError
 from planner.memory.logs.read import read_log
-from planner.memory.logs.text import LogText
+from planner.memory.logs.reading import LogText
 from planner.memory.logs.torch import read_torch_snapshot
-from planner.units import GIB, KIB, MIB
+from planner.units import GB, GIB, KIB, MIB
 
 
 def found(text):
@@ -153,3 +153,21 @@ def test_a_snapshot_has_a_limited_number_of_devices():
     segments = [{"device": number, "total_size": 2, "allocated_size": 1} for number in range(1_030)]
     amounts = read_torch_snapshot(LogText(json.dumps(segments)))
     assert max(int(item.device) for item in amounts) == 1_023
+
+
+def test_metrics_of_the_trainer_add_up():
+    peak = found(logs.TRAINER_METRICS)["peak allocated in training"]
+    assert peak.bytes == (312 - 153 + 2012) * MIB
+    assert peak.high_bytes - peak.bytes == 3 * (MIB - 1)
+    exact = '{"train_mem_gpu_alloc_delta": 100, "train_mem_gpu_peaked_delta": 50, "init_mem_gpu_peaked_delta": 7}'
+    assert found(exact)["peak allocated in training"].bytes == 150
+    with pytest.raises(LogError):
+        read_log("train_mem_gpu_alloc_delta = 5MB")
+
+
+def test_other_training_programs():
+    assert found("GPU Total Peak Memory consumed during the train (max): 5115")["peak allocated"].bytes == 5115 * MIB
+    amounts = found(logs.TORCHTUNE)
+    assert gib(amounts["peak reserved"]) == 6.27
+    assert found(logs.TORCHTUNE.replace("GiB", "GB"))["peak allocated"].bytes == round(6.21 * GB)
+    assert gib(found(logs.TORCHTUNE_STEPS)["peak allocated"]) == 53.991

@@ -4,7 +4,7 @@ import pytest
 from small_models import DEEPSEEK, bundled, llama, other
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.inference.engine_cache import engine_cache_bytes
+from planner.memory.inference.engine import engine_cache_bytes
 from planner.memory.software.sglang import SERVING, CardSetup, _prompt_graphs, card_setup, setup_of
 from planner.units import GIB, MIB
 from planner.workload.defaults import with_defaults

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from small_models import llama
 
-from planner.memory.alignment.models import value_network, value_training
-from planner.memory.alignment.rollout import rollout_workload
+from planner.memory.training.alignment_models import rollout_workload, value_network, value_training
 from planner.performance.estimate import estimate_time
 from planner.performance.inference.estimate import inference_time
 from planner.performance.links import links_of

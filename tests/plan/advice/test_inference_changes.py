@@ -5,8 +5,8 @@ import re
 import pytest
 
 from planner.memory.result import MemoryResult
-from planner.memory.training.autograd.backward import feed_forward_parameters
-from planner.memory.training.fp8 import fp8_cast_terms
+from planner.memory.training.autograd.network import feed_forward_parameters
+from planner.memory.training.full import fp8_cast_terms
 from planner.plan.advice import inference_changes as module
 from planner.plan.advice.advise import advise
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES, faster_program, smaller_images

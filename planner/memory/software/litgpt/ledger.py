@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from planner.memory.kernels import MASK
-from planner.memory.software.litgpt.parts import AdaptedParts, merged_width
+from planner.memory.software.litgpt.parameters import AdaptedParts, merged_width
 from planner.memory.training.autograd.layer import STATISTIC
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, Layer, Mlp, Norm
@@ -180,7 +180,6 @@ class BitsandbytesInputs(NamedTuple):
     total: int
 
 
-@lru_cache(maxsize=1024)
 def bitsandbytes_input_bytes(
     layer: Layer, hidden: int, settings: BlockSettings, input_has_gradient: bool = True
 ) -> BitsandbytesInputs:
@@ -207,7 +206,6 @@ def bitsandbytes_input_bytes(
     return BitsandbytesInputs(settings.computed * (every - shared), settings.computed * every)
 
 
-@lru_cache(maxsize=1024)
 def graph_matrix_elements(layer: Layer, hidden: int, settings: BlockSettings, input_has_gradient: bool = True) -> int:
     """Return the elements of a block's weights that the autograd graph holds because their inputs need gradients."""
     mixer, block = layer.mixer, layer.feed_forward

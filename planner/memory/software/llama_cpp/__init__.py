@@ -6,14 +6,12 @@ from itertools import accumulate
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.adapters import served_adapters_term
-from planner.memory.inference.draft import verified_rows
+from planner.memory.inference.engine import served_adapters_term, verified_rows
 from planner.memory.logits import output_width
 from planner.memory.parallel.pipeline import without_empty_stages
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermPart
 from planner.memory.software.base import ServingMemory
-from planner.memory.software.llama_cpp.cache import cache_terms
 from planner.memory.software.llama_cpp.graph import (
     NO_COPIES,
     GraphBatch,
@@ -25,6 +23,7 @@ from planner.memory.software.llama_cpp.setup import (
     BATCH,
     LlamaCppSetup,
     PlacedWeights,
+    cache_terms,
     placed_weights,
     setup_of,
 )

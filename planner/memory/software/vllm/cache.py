@@ -11,8 +11,7 @@ _get_kv_cache_groups_uniform_page_size), v1/kv_cache_interface.py, platforms/int
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from planner.memory.inference.draft import cached_groups
-from planner.memory.inference.engine_cache import attention_token_bytes, latent_token_bytes, state_bytes
+from planner.memory.inference.engine import attention_token_bytes, cached_groups, latent_token_bytes, state_bytes
 from planner.memory.software.vllm.setup import VllmSetup
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mixer, StateMixer
 from planner.units import ceil_div

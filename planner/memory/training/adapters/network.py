@@ -14,21 +14,25 @@ from planner.memory.training.adapters.trained import (
     count_readers,
     projection_indices,
 )
-from planner.memory.training.autograd.backward import (
+from planner.memory.training.autograd.network import (
     SCORE_GRADIENTS,
     expert_gradient_bytes,
     expert_weighting_bytes,
     feed_forward_gradient_bytes,
     feed_forward_parameters,
+    first_checkpoint_bytes,
+    is_norm,
     last_projection_parameters,
+    shared_score_bytes,
+    trained_stacks,
 )
-from planner.memory.training.autograd.network import first_checkpoint_bytes, is_norm, shared_score_bytes, trained_stacks
 from planner.memory.training.checkpointing import Checkpoints, saved_outputs, without_core_attention
 from planner.memory.training.saved import (
     BackwardPoint,
     SavedActivations,
     SavedBytes,
     SavedPerToken,
+    TokenBatch,
     highest_point,
     saved_by_stacks,
 )
@@ -156,16 +160,14 @@ def saved_by_tuned_network(
 ) -> SavedActivations:
     """Return the activations saved by a forward pass of a network whose trained tensors are those in `tuning`."""
     stacks: list[SavedActivations] = []
-    tokens = 0
+    batch = TokenBatch(sequences, 0)
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack.token_count(length)
+        batch = TokenBatch(sequences, stack.token_count(length), batch.tokens)
         own = settings._replace(formats=_stack_formats(stack, settings.formats))
         begins = not any(before.first for before in stacks)
-        edges = _saved_outside_layers(
-            architecture, stack, tuning, own, sequences, tokens, source, checkpoints, nothing_saved_before=begins
-        )
+        edges = _saved_outside_layers(architecture, stack, tuning, own, batch, checkpoints, nothing_saved_before=begins)
         layers = [layers for layers in tuning.layers if layers.stack == stack]
-        stacks.append(_saved_with_layers(edges, layers, own, sequences, tokens, source, checkpoints))
+        stacks.append(_saved_with_layers(edges, layers, own, batch, checkpoints))
     saved = saved_by_stacks(stacks, settings.formats.parameter)
     depth = max(saved.depth, 1)
     return saved._replace(
@@ -186,9 +188,7 @@ def _saved_outside_layers(
     stack: Stack,
     tuning: Tuning,
     settings: LayerSettings,
-    sequences: int,
-    tokens: int,
-    encoder_tokens: int,
+    batch: TokenBatch,
     checkpoints: Checkpoints,
     *,
     nothing_saved_before: bool,
@@ -197,22 +197,20 @@ def _saved_outside_layers(
 
     `nothing_saved_before` means that nothing before the stack is saved.
     """
-    formats, every, shards = settings.formats, sequences * tokens, stack.groups[0].layer.stream_shards
+    formats, every, shards = settings.formats, batch.total_tokens, stack.groups[0].layer.stream_shards
     checkpointed, starts = checkpoints.kind != "none", tuning.starts_before
     norm = _edge_norm_bytes(stack, settings, trained=tuning.whole)
     before = norm * sum([1 for tensor in stack.before if is_norm(tensor, stack.hidden)]) if starts else 0
     behind = every * _bytes_after_layers(architecture, stack, tuning, settings) // shards
     kept = SavedBytes(
         norms=every * before // shards + behind,
-        scores=shared_score_bytes(
-            stack, sequences, tokens, encoder_tokens, formats.precision, settings.attention, checkpointed
-        ),
+        scores=shared_score_bytes(stack, batch, formats.precision, settings.attention, checkpointed),
         dropout=every * MASK * stack.hidden // shards if stack.embedding_dropout and starts else 0,
     )
     first = every * before // shards
     if checkpointed:
         first = every * (before + first_checkpoint_bytes(stack, formats.precision)) // shards
-        first += mask_bytes(stack, sequences, tokens, formats.precision, settings.attention, groups=1)
+        first += mask_bytes(stack, batch.sequences, batch.tokens, formats.precision, settings.attention, groups=1)
         if nothing_saved_before and not starts:
             kept += SavedBytes(checkpoints=every * _kept_embedding_copies(stack) * stack.hidden * formats.stream)
     return SavedActivations(kept, one_layer=0, point=BackwardPoint(0), first=first, behind=behind, layers=(), depth=0)
@@ -222,9 +220,7 @@ def _saved_with_layers(
     edges: SavedActivations,
     tuned: list[TunedLayers],
     settings: LayerSettings,
-    sequences: int,
-    tokens: int,
-    encoder_tokens: int,
+    batch: TokenBatch,
     checkpoints: Checkpoints,
 ) -> SavedActivations:
     """Return the activations in `edges`, plus those of all layers that a gradient passes through."""
@@ -233,33 +229,32 @@ def _saved_with_layers(
     layers: list[tuple[int, SavedPerToken]] = []
     for tuned_layers in tuned:
         hidden, shards = tuned_layers.stack.hidden, tuned_layers.layer.stream_shards
-        masked = needs_explicit_mask(tuned_layers.layer, tokens, settings.attention)
+        masked = needs_explicit_mask(tuned_layers.layer, batch.tokens, settings.attention)
         layer = saved_by_tuned_layer(tuned_layers.layer, hidden, settings, tuned_layers.tuning, masked)
-        each = layer.for_batch(sequences, tokens, encoder_tokens)
+        each = layer.for_batch(*batch)
         largest = max(largest, each.total)
         checkpointed = checkpoints.kind != "none"
-        points += tuned_backward_points(tuned_layers, settings, layer, tokens, checkpointed=checkpointed)
+        points += tuned_backward_points(tuned_layers, settings, layer, batch.tokens, checkpointed=checkpointed)
         if checkpointed:
             stream = 0 if checkpoints.offloaded else settings.formats.stream * hidden // shards
             outputs = 0
             if checkpoints.kind == "selective":
-                outputs = saved_outputs(tuned_layers.layer, hidden, settings, tuned_layers.tuning, masked).total(
-                    sequences, tokens
-                )
-            inputs = ceil_div(tuned_layers.number, checkpoints.every) * sequences * tokens * stream
+                saved = saved_outputs(tuned_layers.layer, hidden, settings, tuned_layers.tuning, masked)
+                outputs = saved.total(batch.sequences, batch.tokens)
+            inputs = ceil_div(tuned_layers.number, checkpoints.every) * batch.total_tokens * stream
             kept += SavedBytes(checkpoints=inputs + tuned_layers.number * outputs)
             recomputed = max(recomputed, each.total * checkpoints.every - outputs)
             continue
         if checkpoints.core_attention:
             layer = without_core_attention(layer, tuned_layers.layer, settings, masked)
-            whole, each = each, layer.for_batch(sequences, tokens, encoder_tokens)
+            whole, each = each, layer.for_batch(*batch)
             recomputed = max(recomputed, whole.total - each.total)
         kept += each * tuned_layers.number
         layers.append((tuned_layers.number, layer))
     return edges._replace(
         kept=kept,
         one_layer=largest,
-        point=highest_point([point.for_tokens(sequences * tokens) for point in points], settings.formats.parameter),
+        point=highest_point([point.for_tokens(batch.total_tokens) for point in points], settings.formats.parameter),
         layers=tuple(layers),
         depth=sum([tuned_layers.number for tuned_layers in tuned]),
         recomputed=recomputed,

@@ -7,7 +7,7 @@ from planner.memory.kernels import MASK, AttentionKind
 from planner.memory.precision import Precision
 from planner.memory.training.adapters.trained import ReaderCounts
 from planner.memory.training.autograd.layer import STATISTIC
-from planner.memory.training.fused import FusedKernels
+from planner.memory.training.losses import FusedKernels
 from planner.models.architecture import Norm
 from planner.workload.training import Lora, Training
 

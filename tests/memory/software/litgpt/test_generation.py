@@ -7,7 +7,7 @@ from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.parallel.ranks import timelines_by_stage
 from planner.memory.software import serving_memory
-from planner.memory.software.litgpt.weights import head_size_elements, litgpt_weights
+from planner.memory.software.litgpt.parameters import head_size_elements, litgpt_weights
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference

@@ -8,7 +8,7 @@ from planner.memory.software.litgpt.ledger import (
     graph_matrix_elements,
     saved_by_block,
 )
-from planner.memory.software.litgpt.parts import AdaptedParts
+from planner.memory.software.litgpt.parameters import AdaptedParts
 
 QUERY_VALUE = AdaptedParts(frozenset({"query", "value"}), 8, dropout=True)
 

@@ -4,7 +4,7 @@ import pytest
 from small_models import bundled, llama
 from vllm_cases import alive, setup
 
-from planner.memory.software.vllm.profile import sampler_term
+from planner.memory.software.vllm import sampler_term
 from planner.memory.software.vllm.setup import CardClass, CardSetup, setup_of
 from planner.units import GIB
 from planner.workload.workload import Inference

@@ -4,7 +4,7 @@ from small_models import llama
 from tuned_networks import kept, needed
 
 from planner.memory.training.adapters.settings import Formats, LayerSettings, norm_saved_bytes
-from planner.memory.training.fused import FusedKernels
+from planner.memory.training.losses import FusedKernels
 from planner.models.layers import Norm
 
 FORMATS = {

@@ -1,10 +1,13 @@
-"""Activations that a network saves with and without checkpoints, by hand."""
+"""Activations that a network saves with and without checkpoints, and gradients in flight in a layer, by hand."""
 
 import pytest
-from small_models import bundled, other
+from small_models import DEEPSEEK, LLAMA, MIXTRAL, bundled, other
 from training_snapshots import TOKENS, alive, layer_difference, snapshots
 
 from planner.memory.estimate import fullest_timeline
+from planner.memory.precision import Precision
+from planner.memory.training.autograd.layer import saved_by_layer
+from planner.memory.training.autograd.network import backward_points, expert_weighting_bytes
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Training
 
@@ -39,3 +42,37 @@ def test_towers_of_different_lengths_have_no_formula_per_token():
     workload = with_defaults(Training(compute="bf16", sequence_length=2 * encoder), whisper, 1)
     term = next(t for t in fullest_timeline(whisper, workload).snapshots[1].written() if t.name == "activations")
     assert term.parts[0].formula == f"{term.parts[0].bytes:,}"
+
+
+def test_eager_latent_attention_keeps_keys_values_and_scores():
+    # queries and keys of 128 + 64, values of 128, for each of 128 heads; two normed latents: fp32 input, normalised,
+    # and what is read; fp32 softmax and its cast. In the backward pass 3 · 4 B for each score, its cast freed, and all
+    # that stands behind attention with its output.
+    layer = other("deepseek_v3", DEEPSEEK).main.groups[0].layer
+    precision = Precision(2, 2, 2, autocast=False)
+    ledger = saved_by_layer(layer, 7168, precision, "eager")
+    query_key, value, latents = 128 * (128 + 64), 128 * 128, 1536 + 512
+    assert ledger.attention == 2 * (2 * query_key + 2 * value) + 8 * latents + 8
+    assert ledger.scores == 128 * (4 + 2)
+    behind = ledger.feed_forward + (4 + 2 + 2) * 7168 + 4 + 2 * value
+    in_scores = backward_points(layer, 7168, 1000, precision, "eager", checkpointed=False)[-1]
+    assert in_scores.bytes == 1000 * 128 * (3 * 4 - 2) + 2 * 7168 - behind
+
+
+def test_softcapped_scores_keep_a_copy_whose_gradient_takes_no_more_than_theirs():
+    plain = other("llama", LLAMA).main.groups[0].layer
+    capped = plain.evolve(mixer=plain.mixer.evolve(softcap=True))
+    precision = Precision(2, 2, 2, autocast=False)
+    saved = [saved_by_layer(layer, 4096, precision, "eager").scores for layer in (plain, capped)]
+    assert saved[1] - saved[0] == 32 * 2  # a copy in bf16 for each head
+    in_scores = [
+        backward_points(layer, 4096, 100, precision, "eager", checkpointed=False)[-1].bytes for layer in (plain, capped)
+    ]
+    assert in_scores[0] == in_scores[1]
+
+
+def test_outputs_of_experts_are_weighted_in_the_format_of_the_router():
+    block = other("mixtral", MIXTRAL).main.groups[0].layer.feed_forward
+    precision = Precision(2, 2, 2, autocast=False)
+    in_bf16, in_fp32 = (expert_weighting_bytes(block.evolve(fp32_router=one), 4096, precision) for one in (False, True))
+    assert in_fp32 - in_bf16 == 3 * 2 * 4096 * (4 - 2)  # three times the outputs of two experts
