@@ -46,7 +46,7 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.report import state_report
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.log_import import open_recording
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.recording.records import RecordedPlan
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, SamplerSettings

@@ -22,7 +22,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import choose_report_file, open_once
 from planner.gui.workspace import Workspace
 from planner.monitor.recording.export import export
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.log_import import open_recording
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary, summarize_recording
 from planner.monitor.supervisor.remote import RemoteAddress

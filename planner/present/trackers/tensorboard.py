@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from planner.errors import RecordingError
-from planner.monitor.recording.writer import file_exists_error, open_new, unwritable_error
+from planner.monitor.recording.files import file_exists_error, open_new, unwritable_error
 from planner.present.trackers.event_file import EventFile, EventText, ScalarTag, scalar_tag
 from planner.present.trackers.moments import TextNote, TrackedMoment
 from planner.present.trackers.run import PROJECT, RunStart, TrackedPlan

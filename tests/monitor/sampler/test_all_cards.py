@@ -2,7 +2,7 @@
 
 from state_kit import PLAIN
 
-from planner.monitor.sources.registry import card_sources
+from planner.monitor.sampler.all_cards import card_sources
 
 
 def test_sources_are_asked_in_their_order(tmp_path):
