@@ -17,9 +17,10 @@ from planner.monitor.readings.sample import CardProcess
 from planner.monitor.readings.wire import PendingCall
 from planner.monitor.sampler.watch import CardWatch, SweepResult
 from planner.monitor.settings import BackOff
-from planner.monitor.sources.amd_smi import AmdSmiSource
+from planner.monitor.sources.amd_smi import AMD_SMI
 from planner.monitor.sources.drm import DrmSource
-from planner.monitor.sources.level_zero import LevelZeroSource
+from planner.monitor.sources.level_zero import LEVEL_ZERO
+from planner.monitor.sources.library import LibrarySource
 from planner.monitor.sources.programs import apple_source, jetson_source
 from planner.monitor.sources.source import CardGoneError, CardSource, SourceFailedError
 
@@ -320,4 +321,4 @@ def card_sources(root: Path, environment: HostEnvironment) -> tuple[CardSource, 
     What the kernel shows comes first, since it names the cards and their processes; vendors' libraries add to it.
     """
     drm = DrmSource(root, HostProcesses(), sees_same_pids=not environment.is_wsl)
-    return drm, AmdSmiSource(root), LevelZeroSource(root), jetson_source(root), apple_source()
+    return drm, LibrarySource(root, AMD_SMI), LibrarySource(root, LEVEL_ZERO), jetson_source(root), apple_source()

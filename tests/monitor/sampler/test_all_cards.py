@@ -7,4 +7,4 @@ from planner.monitor.sampler.all_cards import card_sources
 
 def test_sources_are_asked_in_their_order(tmp_path):
     kinds = [type(source).__name__ for source in card_sources(tmp_path, PLAIN)]
-    assert kinds == ["DrmSource", "AmdSmiSource", "LevelZeroSource", "ProgramSource", "ProgramSource"]
+    assert kinds == ["DrmSource", "LibrarySource", "LibrarySource", "ProgramSource", "ProgramSource"]
