@@ -22,10 +22,9 @@ from planner.cli.monitor.files import (
     run_file_action,
     tracked_run_text,
 )
-from planner.cli.monitor.keyboard import Keyboard
 from planner.cli.monitor.page import CardDetailReader, page_lines
 from planner.cli.monitor.services import Services, add_service_options, check_service_options, print_export
-from planner.cli.monitor.terminal import Screen
+from planner.cli.monitor.terminal import Keyboard, Screen
 from planner.cli.parser import Parser, number_type
 from planner.cli.user_catalog import user_catalog
 from planner.errors import RecordingError
