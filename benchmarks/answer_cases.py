@@ -648,4 +648,4 @@ timestamp,gpu,uuid,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_PROF_PIP
   "pcie_link_gen": 3, "processes" : [{"pid": "7", "gpu_usage": null}]}]
 """,
 }
-"""Logs of other programs, of the shapes that the tests read: tests/monitor/recording/logs says where they are from."""
+"""Logs of other programs, of the shapes that the tests read: tests/monitor/recording says where they are from."""

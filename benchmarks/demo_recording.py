@@ -16,8 +16,8 @@ from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, HostProcess, Sample, SamplingCost
+from planner.monitor.recording.files import RecordingWriter
 from planner.monitor.recording.records import RecordedMark, RecordedPlan, RecordingEnd, RecordingHeader
-from planner.monitor.recording.writer import RecordingWriter
 from planner.units import GIB
 
 # A Monday morning; any would do.

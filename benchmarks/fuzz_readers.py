@@ -61,11 +61,10 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.report import state_report
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import BadLineError, ClockAnswer, read_line
-from planner.monitor.recording.diagnosed import diagnosed_history, diagnosed_times
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.log_import import open_recording
 from planner.monitor.recording.recording import recording_from_bytes
 from planner.monitor.recording.records import check_times, validate_message
-from planner.monitor.recording.summary import summarize_recording
+from planner.monitor.recording.summary import diagnosed_history, diagnosed_times, summarize_recording
 from planner.monitor.supervisor.remote import RemoteClock
 from planner.network import HttpReply
 from planner.numbers import BYTES, COUNT, LENGTH, MONEY, parse_number

@@ -24,9 +24,9 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import DEVICE_METRICS, Metric
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
+from planner.monitor.recording.files import RecordingWriter
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.recording.recording import read_recording
-from planner.monitor.recording.writer import RecordingWriter
 from planner.units import MIB
 
 if TYPE_CHECKING:

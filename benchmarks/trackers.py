@@ -93,8 +93,8 @@ def recorded(seconds: int) -> bytes:
     from planner.monitor.readings.metrics import DEVICE_METRICS
     from planner.monitor.readings.reading import Reading
     from planner.monitor.readings.sample import Sample
+    from planner.monitor.recording.files import RecordingWriter
     from planner.monitor.recording.records import FORMAT_VERSION, RecordedMark, RecordingEnd, RecordingHeader
-    from planner.monitor.recording.writer import RecordingWriter
 
     metrics = [metric for metric in DEVICE_METRICS if metric.unit not in ("bits", "state")][:QUANTITIES]
     facts = {"memory_total_bytes": Reading(80 * 2**30)}

@@ -12,7 +12,7 @@ from planner.cli.parser import Parser, option_value
 from planner.cli.plan_arguments import add_plan_options
 from planner.cli.user_catalog import user_catalog
 from planner.hardware.names import resolve_gpu
-from planner.monitor.recording.logs.importing import is_recording, open_recording
+from planner.monitor.recording.log_import import is_recording, open_recording
 from planner.numbers import MONEY
 from planner.plan.catalog import Catalog
 from planner.present.report.document import Report

@@ -293,7 +293,7 @@ def test_wrong_options_are_told(near_nvml, capsys, words, message):
 
 def test_without_its_package_the_exposition_says_what_to_install(near_nvml, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    monkeypatch.delitem(sys.modules, "planner.monitor.exposition.collector", raising=False)
+    monkeypatch.delitem(sys.modules, "planner.monitor.exposition.server", raising=False)
     assert cli.main(["monitor", "--serve", "0"]) == 3
     printed = capsys.readouterr().err
     assert "the exposition for Prometheus needs the package prometheus-client" in printed

@@ -19,6 +19,7 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
 from planner.monitor.settings import SamplerSettings, Timeouts
+from planner.monitor.sources import amd_smi, level_zero
 from planner.monitor.supervisor.snapshot import apply_update
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 
@@ -248,9 +249,10 @@ def fake_vendors(tmp_path: Path, vendors_library: Path) -> Iterator[FakeNvml]:
 def near_vendors(tmp_path: Path, vendors_library: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """Return the libraries of AMD and Intel for this very process."""
     driver = FakeNvml(tmp_path, vendors_library)
-    for module, name in (("amd_smi", "libamd_smi.so"), ("level_zero", "libze_loader.so.1")):
-        library = str(vendors_library.parent / name)
-        monkeypatch.setattr(f"planner.monitor.sources.{module}._NAMES", ("libno_such_library.so", library))
+    for module, interface in ((amd_smi, "AMD_SMI"), (level_zero, "LEVEL_ZERO")):
+        real = getattr(module, interface)
+        names = ("libno_such_library.so", str(vendors_library.parent / real.names[0]))
+        monkeypatch.setattr(module, interface, real._replace(names=names))
     monkeypatch.setenv("FAKE_VENDORS_SCRIPT", str(driver.vendors_script))
     return driver
 

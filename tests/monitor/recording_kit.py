@@ -8,9 +8,9 @@ from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
+from planner.monitor.recording.files import RecordingWriter
 from planner.monitor.recording.recording import MonitorRecording, recording_from_bytes
 from planner.monitor.recording.records import FORMAT_VERSION, Record, RecordingEnd, RecordingHeader
-from planner.monitor.recording.writer import RecordingWriter
 
 A, B = "GPU-a", "GPU-b"
 WALL = 1_700_000_000.0

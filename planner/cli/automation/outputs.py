@@ -25,12 +25,11 @@ from planner.models.catalog import ModelRecord
 from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.doctor import SetupCheck
 from planner.monitor.readings.inventory import DeviceState
+from planner.monitor.readings.latest import SharingKind
 from planner.monitor.readings.reading import Cause
 from planner.monitor.readings.sample import ProcessKind, SamplingCost
-from planner.monitor.readings.sharing import SharingKind
-from planner.monitor.recording.diagnosed import DiagnosedTime
 from planner.monitor.recording.records import RecordedMark
-from planner.monitor.recording.summary import Statistic
+from planner.monitor.recording.summary import DiagnosedTime, Statistic
 from planner.performance.result import TimeResult
 from planner.plan.advice.advise import Advice
 from planner.plan.beside import Neighbour

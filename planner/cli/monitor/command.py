@@ -22,10 +22,9 @@ from planner.cli.monitor.files import (
     run_file_action,
     tracked_run_text,
 )
-from planner.cli.monitor.keyboard import Keyboard
 from planner.cli.monitor.page import CardDetailReader, page_lines
 from planner.cli.monitor.services import Services, add_service_options, check_service_options, print_export
-from planner.cli.monitor.terminal import Screen
+from planner.cli.monitor.terminal import Keyboard, Screen
 from planner.cli.parser import Parser, number_type
 from planner.cli.user_catalog import user_catalog
 from planner.errors import RecordingError
@@ -46,7 +45,7 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.report import state_report
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.log_import import open_recording
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.recording.records import RecordedPlan
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, SamplerSettings

@@ -18,11 +18,11 @@ from planner.errors import PlannerError, RecordingError
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.export import export
-from planner.monitor.recording.logs.importing import import_log, is_recording, open_recording
+from planner.monitor.recording.files import file_exists_error, write_new
+from planner.monitor.recording.log_import import import_log, is_recording, open_recording
 from planner.monitor.recording.player import MAX_SPEED, Player
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import CardSummary, RecordingSummary, summarize_recording
-from planner.monitor.recording.writer import file_exists_error, write_new
 from planner.numbers import AMOUNT, MONEY
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,

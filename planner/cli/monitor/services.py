@@ -25,7 +25,7 @@ from planner.present.monitor.events import alert_object
 
 if TYPE_CHECKING:
     from planner.monitor.alert_delivery import AlertDelivery
-    from planner.monitor.exposition.collector import Exposition
+    from planner.monitor.exposition.server import Exposition
     from planner.plan.evaluate import Evaluation
 
 TOKEN_VARIABLE: Final = "GPU_PLANNER_METRICS_TOKEN"
@@ -280,7 +280,7 @@ class Services:
 
 def _new_exposition() -> "Exposition":
     try:
-        from planner.monitor.exposition.collector import Exposition
+        from planner.monitor.exposition.server import Exposition
     except ImportError as error:
         raise MissingPackageError(
             "the exposition for Prometheus needs the package prometheus-client", f"Run: {extra_command('metrics')}"

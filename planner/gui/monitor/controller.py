@@ -22,7 +22,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import choose_report_file, open_once
 from planner.gui.workspace import Workspace
 from planner.monitor.recording.export import export
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.log_import import open_recording
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary, summarize_recording
 from planner.monitor.supervisor.remote import RemoteAddress
@@ -128,7 +128,7 @@ class Controller(QObject):
     @Slot()
     def choose_machine(self) -> None:
         """Ask for another machine, and read it instead of this one."""
-        from planner.gui.monitor.machine_dialog import MachineDialog  # seldom opened
+        from planner.gui.monitor.connect_dialogs import MachineDialog  # seldom opened
 
         dialog = MachineDialog(self.settings.machines, self._theme, self._tab.window())
         dialog.chosen.connect(self.watch_machine)
@@ -209,7 +209,7 @@ class Controller(QObject):
             self._ask_tracker(recording.path, lambda tracker, folder: self.track_in(folder, tracker, recording))
 
     def _ask_tracker(self, path: Path, track: "Callable[[TrackerName, Path], None]", *, live: bool = False) -> None:
-        from planner.gui.monitor.tracker_dialog import TrackerDialog  # seldom opened
+        from planner.gui.monitor.dialogs import TrackerDialog  # seldom opened
 
         dialog = TrackerDialog(path.name, path.absolute().parent / "runs", self._theme, self._tab.window(), live=live)
         dialog.chosen.connect(track)

@@ -13,10 +13,10 @@ from planner.monitor.history import History
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.diagnosed import diagnosed_history
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.log_import import open_recording
 from planner.monitor.recording.player import Player
 from planner.monitor.recording.recording import MonitorRecording
+from planner.monitor.recording.summary import diagnosed_history
 from planner.monitor.supervisor.snapshot import apply_update
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 60.0)

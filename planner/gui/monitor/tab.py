@@ -197,7 +197,7 @@ class MonitorTab(Tab):
     @Slot()
     def ask_fleet(self, last: FleetConnection | None = None) -> None:
         """Ask where a fleet is and how to sign in, and show it."""
-        from planner.gui.monitor.fleet.connect_dialog import ConnectDialog  # seldom opened
+        from planner.gui.monitor.connect_dialogs import ConnectDialog  # seldom opened
 
         dialog = ConnectDialog(last or self.controller.settings.fleet, self.theme, self.window())
         dialog.chosen.connect(self.connect_fleet)

@@ -8,8 +8,7 @@ Whoever reads the exposition back uses the same table. Names and units follow Pr
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-from planner.monitor.readings.clock_reasons import CLOCK_REASONS
-from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS, Metric, Unit
+from planner.monitor.readings.metrics import CLOCK_REASONS, DEVICE_METRICS, FACTS, HOST_METRICS, Metric, Unit
 
 PREFIX: Final = "gpu_planner_"
 GPU_PREFIX: Final = f"{PREFIX}gpu_"

@@ -3,8 +3,7 @@
 Supervisors and recordings feed it with updates; plots and the diagnosis read it.
 """
 
-from planner.monitor.history.downsampling import PlotColumns
 from planner.monitor.history.history import HOST, History, TimelineMark
-from planner.monitor.history.series import Gap, Series
+from planner.monitor.history.series import Gap, PlotColumns, Series
 
 __all__ = ["HOST", "Gap", "History", "PlotColumns", "Series", "TimelineMark"]

@@ -6,10 +6,9 @@ from typing import Final, NamedTuple
 
 from planner.monitor.history.series import Gap, Series
 from planner.monitor.readings.events import Event, EventDetector, EventKind
-from planner.monitor.readings.intervals import LATE, TypicalInterval
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.sample import Readings, Sample
+from planner.monitor.readings.sample import LATE, Readings, Sample, TypicalInterval
 
 
 class TimelineMark(NamedTuple):

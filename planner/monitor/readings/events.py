@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from planner.monitor.readings.clock_reasons import slowing_reasons
-from planner.monitor.readings.intervals import LATE
 from planner.monitor.readings.inventory import DeviceState, Inventory
-from planner.monitor.readings.sample import CardProcess, Readings, Sample, Xid
+from planner.monitor.readings.metrics import slowing_reasons
+from planner.monitor.readings.sample import LATE, CardProcess, Readings, Sample, Xid
 
 
 class EventKind(StrEnum):

@@ -1,10 +1,10 @@
-"""Current state of the cards and the host, accumulated from samples that each hold a part."""
+"""Current state of the cards and the host, accumulated from samples that each hold a part, and how cards are shared."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from planner.monitor.readings.faults import SILENCING_FAULTS, FaultKind
-from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Link, Sample, SamplingCost
 
@@ -102,3 +102,17 @@ class Latest:
         """Return the cause of missing readings if a fault prevents reading all cards, else None."""
         causes = (_BLOCKING_CAUSES.get(fault.kind) for fault in self.inventory.faults if fault.uuid is None)
         return next((cause for cause in causes if cause is not None), None)
+
+
+SharingKind = Literal["mig", "mps", "time-slicing"]
+
+
+def card_sharing(device: Device, latest: Latest) -> SharingKind | None:
+    """Return how processes share a card, None if at most one computes on it."""
+    if device.fact("mig_enabled"):
+        return "mig"
+    kinds = [process.kind for process in latest.processes if process.uuid == device.uuid]
+    if "mps" in kinds:
+        return "mps"
+    # Kernels of different processes do not run at the same time without MPS.
+    return "time-slicing" if kinds.count("compute") > 1 else None

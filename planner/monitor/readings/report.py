@@ -7,14 +7,12 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from planner.monitor.readings.clock_reasons import CLOCK_REASONS
 from planner.monitor.readings.faults import Fault
 from planner.monitor.readings.inventory import Device
-from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS, Metric
+from planner.monitor.readings.latest import Latest, card_sharing
+from planner.monitor.readings.metrics import CLOCK_REASONS, DEVICE_METRICS, FACTS, HOST_METRICS, Metric
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess
-from planner.monitor.readings.sharing import card_sharing
 
 _NOT_YET = missing(Cause.NOT_YET)
 

@@ -26,8 +26,8 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import DEVICE_METRICS, HOST_METRICS
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Readings, Sample
+from planner.monitor.recording.files import unwritable_error
 from planner.monitor.recording.recording import MonitorRecording
-from planner.monitor.recording.writer import unwritable_error
 from planner.storage import UNFINISHED_SUFFIX
 
 _HOST: Final = "host"

@@ -13,6 +13,7 @@ from planner import __version__
 from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
+from planner.monitor.recording.files import RecordingWriter, open_new, unwritable_error
 from planner.monitor.recording.records import (
     FORMAT_VERSION,
     Record,
@@ -21,7 +22,6 @@ from planner.monitor.recording.records import (
     RecordingEnd,
     RecordingHeader,
 )
-from planner.monitor.recording.writer import RecordingWriter, open_new, unwritable_error
 
 PROGRAM_NAME: Final = f"gpu-planner {__version__}"
 """Name of this program in its recordings."""

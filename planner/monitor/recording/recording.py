@@ -12,7 +12,7 @@ from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import BadLineError
-from planner.monitor.recording.gzip_members import DamagedSpan, MemberStart, read_lines
+from planner.monitor.recording.files import DamagedSpan, MemberStart, read_lines
 from planner.monitor.recording.records import (
     FORMAT_VERSION,
     SAMPLE_START,

@@ -21,7 +21,6 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Link
-from planner.monitor.sampler.card_queries import CardLostError, CardQueries
 from planner.monitor.sampler.discovery import DiscoveredDevice
 from planner.monitor.sampler.nvml_queries import (
     FABRIC_STATE,
@@ -36,6 +35,8 @@ from planner.monitor.sampler.nvml_queries import (
     SLOW_FIELD_QUERIES,
     SLOW_QUERIES,
     THERMAL_METRICS,
+    CardLostError,
+    CardQueries,
     FieldQuery,
     NvmlQuery,
     thermal_field_queries,

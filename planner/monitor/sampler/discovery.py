@@ -12,8 +12,7 @@ from planner.monitor.nvml import Handle, Nvml, NvmlFailure, missing_reading_caus
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.sampler.card_queries import CardLostError, CardQueries
-from planner.monitor.sampler.nvml_queries import FACT_QUERIES
+from planner.monitor.sampler.nvml_queries import FACT_QUERIES, CardLostError, CardQueries
 
 _WDDM: Final = 0
 _COMPUTED_FACTS: Final[tuple[tuple[str, str, Callable[[Any], float]], ...]] = (

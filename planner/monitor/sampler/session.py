@@ -23,8 +23,8 @@ from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import PROCESS_QUANTITIES, CardProcess, Link, ProcessKind, Xid
 from planner.monitor.sampler.card import Card
-from planner.monitor.sampler.card_queries import CardLostError
 from planner.monitor.sampler.discovery import UnreachableCard, find_devices, instance_uuids
+from planner.monitor.sampler.nvml_queries import CardLostError
 
 
 class DriverVersions(NamedTuple):

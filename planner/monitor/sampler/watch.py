@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
+from planner.monitor.driver_calls import ALL_CARDS, DriverReader, HangingCallError
 from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.host.sleep import SleepPolicy
@@ -14,8 +15,7 @@ from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, Link, Xid
 from planner.monitor.readings.wire import PendingCall
-from planner.monitor.sampler.card_queries import SessionOverError
-from planner.monitor.sampler.driver_reader import ALL_CARDS, DriverReader, HangingCallError
+from planner.monitor.sampler.nvml_queries import SessionOverError
 from planner.monitor.sampler.session import CardProcesses, DriverVersions, NvmlSession
 from planner.monitor.settings import BackOff
 

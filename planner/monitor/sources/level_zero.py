@@ -4,21 +4,16 @@
 """
 
 import ctypes
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
-from planner.monitor.driver_calls import DriverCalls
 from planner.monitor.host.usage import CounterRates
-from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Cause, Reading
-from planner.monitor.readings.sample import CardProcess
-from planner.monitor.sources.library import LibraryFailure, VendorLibrary, wakeful_cards
-from planner.monitor.sources.source import CardGoneError, SourceFailedError
+from planner.monitor.sources.library import LibraryFailure, VendorInterface, VendorLibrary
+from planner.monitor.sources.source import CardGoneError
 
-_NAMES: Final = ("libze_loader.so.1", "libze_loader.so")
 _DEVICE_LOST: Final = 0x70000001
 _CAUSES: Final = {
     -1: Cause.MISSING_SYMBOL,
@@ -71,76 +66,11 @@ class _Counter(ctypes.Structure):
     _fields_ = (("value", ctypes.c_uint64), ("microseconds", ctypes.c_uint64))
 
 
-class LevelZeroSource:
-    """Cards that Level Zero lists, of those that the system never suspends."""
-
-    def __init__(self, root: Path) -> None:
-        self.calls = DriverCalls()
-        self._root = root
-        self._library: VendorLibrary | None = None
-        self._cards: dict[str, _Card] = {}
-        self._devices: tuple[Device, ...] = ()
-
-    def find(self, _now: float) -> tuple[Device, ...]:
-        """Return the cards; the library is loaded once there is one.
-
-        Raises:
-            SourceFailedError: If the library is there and cannot be used.
-        """
-        wanted = wakeful_cards(self._root, ("i915", "xe"))
-        if not wanted:
-            return ()
-        if {device.pci_bus_id for device in self._devices} == wanted.keys():
-            return self._devices
-        try:
-            library = self._library = self._library or self._opened()
-            self._cards = {
-                address: _Card(library, address, handle)
-                for driver in library.handles("zesDriverGet", "")
-                for handle in library.handles("zesDeviceGet", "", driver)
-                if (address := _address(library, handle)) in wanted
-            }
-        except OSError:
-            return ()
-        except LibraryFailure as failure:
-            raise SourceFailedError(FaultKind.SOURCE_FAILED, f"Level Zero: {failure}") from failure
-        self._devices = tuple(
-            Device(card.uuid, "Intel GPU", 0, address, facts=card.facts(), driver="level-zero")
-            for address, card in self._cards.items()
-        )
-        return self._devices
-
-    def read(self, device: Device, _now: float, *, slow: bool) -> dict[str, Reading]:
-        """Return the readings of a card.
-
-        Raises:
-            CardGoneError: If the library does not know the card any more, or calls it lost.
-        """
-        del slow
-        card = self._cards.get(device.pci_bus_id)
-        if card is None:
-            raise CardGoneError("not listed by Level Zero")
-        return card.read()
-
-    def processes(self, _devices: Collection[Device], _now: float) -> tuple[CardProcess, ...]:
-        """Return none: the drivers' files tell them."""
-        return ()
-
-    def close(self) -> None:
-        """Forget the cards; the library has no call to shut it down."""
-        self._cards, self._devices = {}, ()
-
-    def _opened(self) -> VendorLibrary:
-        library = VendorLibrary(_NAMES, self.calls, _CAUSES)
-        library.call("zesInit", "", ctypes.c_uint32(0))
-        return library
-
-
 class _Card:
     """One card: handles of its parts, listed once."""
 
     def __init__(self, library: VendorLibrary, address: str, handle: ctypes.c_void_p) -> None:
-        self.uuid = f"Intel-{address}"
+        self._uuid = f"Intel-{address}"
         self._library, self._handle = library, handle
         self._rates = CounterRates()
         self._memories = [
@@ -152,8 +82,9 @@ class _Card:
         groups = ([part for part, about in engines if about.type == kind] for kind in _BUSY_ENGINES)
         self._engines = next(filter(None, groups), [])
         self._sensors = self._parts("zesDeviceEnumTemperatureSensors", "zesTemperatureGetProperties", _TEMPERATURE)
+        self.device = Device(self._uuid, "Intel GPU", 0, address, facts=self._facts(), driver="level-zero")
 
-    def facts(self) -> dict[str, Reading]:
+    def _facts(self) -> dict[str, Reading]:
         """Return the size of the card's memory, if it has any of its own."""
         if not self._memories:
             return {}
@@ -161,8 +92,8 @@ class _Card:
             ("memory_total_bytes",), lambda: (sum(size for _, size in self._memory_states()),)
         )
 
-    def read(self) -> dict[str, Reading]:
-        """Return the readings of the card."""
+    def read(self, *, slow: bool) -> dict[str, Reading]:
+        del slow
         readings: dict[str, Reading] = {}
         if self._memories:
             readings |= self._read(("memory_used_bytes", "memory_free_bytes"), self._memory)
@@ -188,9 +119,9 @@ class _Card:
         """Return the parts of a kind with their properties; none if this card does not report them."""
         found = []
         try:
-            for part in self._library.handles(listing, self.uuid, self._handle):
+            for part in self._library.handles(listing, self._uuid, self._handle):
                 about = _Part(kind)
-                self._library.call(properties, self.uuid, part, ctypes.byref(about))
+                self._library.call(properties, self._uuid, part, ctypes.byref(about))
                 found.append((part, about))
         except LibraryFailure:
             return []
@@ -200,7 +131,7 @@ class _Card:
         states = []
         for part in self._memories:
             state = _MemoryState(_MEMORY_STATE)
-            self._library.call("zesMemoryGetState", self.uuid, part, ctypes.byref(state))
+            self._library.call("zesMemoryGetState", self._uuid, part, ctypes.byref(state))
             states.append((state.free, state.size))
         return states
 
@@ -214,7 +145,7 @@ class _Card:
         shares = []
         for number, part in enumerate(self._engines):
             counter = _Counter()
-            self._library.call("zesEngineGetActivity", self.uuid, part, ctypes.byref(counter))
+            self._library.call("zesEngineGetActivity", self._uuid, part, ctypes.byref(counter))
             shares.append(self._rates.per_second(f"{number}", counter.microseconds / _MICRO, counter.value / _MICRO))
         known = [share for share in shares if share is not None]
         if not known:
@@ -224,7 +155,7 @@ class _Card:
 
     def _temperature(self, part: ctypes.c_void_p) -> tuple[float]:
         celsius = ctypes.c_double()
-        self._library.call("zesTemperatureGetState", self.uuid, part, ctypes.byref(celsius))
+        self._library.call("zesTemperatureGetState", self._uuid, part, ctypes.byref(celsius))
         return (celsius.value,)
 
 
@@ -233,3 +164,16 @@ def _address(library: VendorLibrary, handle: ctypes.c_void_p) -> str:
     library.call("zesDevicePciGetProperties", "", handle, ctypes.byref(about))
     domain, bus, device, function = about.address
     return f"{domain:04x}:{bus:02x}:{device:02x}.{function}"
+
+
+LEVEL_ZERO: Final = VendorInterface(
+    "Level Zero",
+    ("i915", "xe"),
+    ("libze_loader.so.1", "libze_loader.so"),
+    _CAUSES,
+    ("zesInit", ctypes.c_uint32(0)),
+    ("zesDriverGet", "zesDeviceGet"),
+    _address,
+    _Card,
+)
+"""Intel's library, which has no call to shut it down."""

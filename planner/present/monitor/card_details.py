@@ -8,10 +8,10 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.mig import MigProfile
 from planner.hardware.names import resolve_gpu
 from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import SharingKind, card_sharing
 from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS
 from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading
 from planner.monitor.readings.sample import Link
-from planner.monitor.readings.sharing import SharingKind, card_sharing
 from planner.present import format as fmt
 from planner.present.monitor.readings import CardReadings, number_ranges
 

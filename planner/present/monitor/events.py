@@ -7,11 +7,10 @@ from typing import Any, Final, NamedTuple
 from planner.monitor.alerts import Alert, AlertKind
 from planner.monitor.diagnosis.advice import SET_POWER_LIMIT
 from planner.monitor.diagnosis.rules import RULES
-from planner.monitor.readings.clock_reasons import CLOCK_REASONS
 from planner.monitor.readings.events import Event, EventKind
 from planner.monitor.readings.faults import FAULTS, Fault, FaultKind, Severity
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.metrics import BY_NAME
+from planner.monitor.readings.metrics import BY_NAME, CLOCK_REASONS
 from planner.present import format as fmt
 from planner.present.monitor.readings import fault_line
 

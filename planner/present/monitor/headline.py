@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
-from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.faults import LINK_FAULTS, SILENCING_FAULTS, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.metrics import slowing_reasons
 from planner.monitor.readings.reading import Cause
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone, severity_tone, verdict_sentence

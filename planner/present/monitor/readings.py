@@ -6,10 +6,10 @@ from itertools import groupby
 from typing import Final
 
 from planner.monitor.doctor import SetupCheck
-from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.faults import LINK_FAULTS, Fault
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.metrics import slowing_reasons
 from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading
 from planner.monitor.readings.sample import SamplingCost
 from planner.present import format as fmt

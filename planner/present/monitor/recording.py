@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from planner.monitor.readings.clock_reasons import CLOCK_REASONS
+from planner.monitor.readings.metrics import CLOCK_REASONS
 from planner.monitor.recording.recording import DataLoss, MonitorRecording
 from planner.monitor.recording.summary import JOULES_PER_KWH, CardSummary, RecordingSummary
 from planner.present import format as fmt

@@ -10,9 +10,8 @@ from planner.monitor.diagnosis.verdict import Verdict as Diagnosis
 from planner.monitor.history import History
 from planner.monitor.readings.events import Event, EventKind
 from planner.monitor.readings.inventory import Device
-from planner.monitor.recording.diagnosed import diagnosed_history
 from planner.monitor.recording.recording import MonitorRecording
-from planner.monitor.recording.summary import RecordingSummary, summarize_recording
+from planner.monitor.recording.summary import RecordingSummary, diagnosed_history, summarize_recording
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import diagnosis_view
 from planner.present.monitor.events import clock_time, duration_text, event_title

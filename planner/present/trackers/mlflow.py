@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from planner.errors import RecordingError
 from planner.installation import extra_command
-from planner.monitor.recording.writer import unwritable_error
+from planner.monitor.recording.files import unwritable_error
 from planner.present.trackers.moments import HOST_OWNER, TextNote, TrackedMoment
 from planner.present.trackers.run import DATED, PROJECT, RunStart, TrackedPlan, dated_line, plain_fields
 

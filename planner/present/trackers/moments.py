@@ -5,10 +5,9 @@ from math import inf
 from typing import Final, NamedTuple
 
 from planner.monitor.readings.events import Event, EventDetector
-from planner.monitor.readings.intervals import LATE, TypicalInterval
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import DEVICE_METRICS, HOST_METRICS, Metric
-from planner.monitor.readings.sample import Readings, Sample
+from planner.monitor.readings.sample import LATE, Readings, Sample, TypicalInterval
 from planner.present.monitor.events import duration_text, event_title
 
 HOST_OWNER: Final = "host"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from planner.errors import RecordingError
-from planner.monitor.recording.writer import file_exists_error, open_new, unwritable_error
+from planner.monitor.recording.files import file_exists_error, open_new, unwritable_error
 from planner.present.trackers.moments import TextNote, TrackedMoment
 from planner.present.trackers.run import PROJECT, RunStart, TrackedPlan
 from planner.units import GB, GIB

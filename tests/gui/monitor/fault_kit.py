@@ -16,9 +16,9 @@ from planner.gui.monitor.replay import RecordingLoader
 from planner.gui.monitor.tab import MonitorTab
 from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.faults import Fault, FaultKind
-from planner.monitor.readings.intervals import LATE
 from planner.monitor.readings.inventory import Inventory
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.readings.sample import LATE
+from planner.monitor.recording.log_import import open_recording
 from planner.monitor.recording.recording import MonitorRecording
 from planner.present.monitor.events import clock_time
 

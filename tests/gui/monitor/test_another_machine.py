@@ -5,7 +5,7 @@ from fake_nvml_kit import FAST, A, B, C, FakeNvml, card
 from PySide6.QtCore import Qt
 from tab_kit import faults_of, wait
 
-from planner.gui.monitor.machine_dialog import MachineDialog
+from planner.gui.monitor.connect_dialogs import MachineDialog
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.monitor.settings_dialog import SettingsDialog
 from planner.monitor.readings.faults import FaultKind

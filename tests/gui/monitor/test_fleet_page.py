@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from tab_kit import Probe, wait
 
 from planner.fleet.connection import FleetConnection
-from planner.gui.monitor.fleet.connect_dialog import ConnectDialog
+from planner.gui.monitor.connect_dialogs import ConnectDialog
 from planner.gui.monitor.fleet.fleet_page import FleetPage
 from planner.present.fleet import HEATS
 

@@ -360,7 +360,7 @@ def test_a_recording_is_exported_to_a_tracker(qtbot, make_tab, driver, workspace
     assert dialog.folder.text().endswith("runs")
     for index, package in ((1, "mlflow"), (2, "wandb")):
         monkeypatch.setitem(sys.modules, package, None)
-        monkeypatch.setattr("planner.gui.monitor.tracker_dialog.find_spec", lambda _name: None)
+        monkeypatch.setattr("planner.gui.monitor.dialogs.find_spec", lambda _name: None)
         dialog.trackers.setCurrentIndex(index)
         assert dialog.height() >= dialog.heightForWidth(dialog.width())  # no line of the text is cut off
         assert f"[{package}]" in dialog.about.text()
@@ -369,7 +369,7 @@ def test_a_recording_is_exported_to_a_tracker(qtbot, make_tab, driver, workspace
     dialog.folder.setText(" ")
     assert not dialog.export.isEnabled()
     monkeypatch.setattr(
-        "planner.gui.monitor.tracker_dialog.QFileDialog.getExistingDirectory", lambda *_: str(tmp_path / "runs")
+        "planner.gui.monitor.dialogs.QFileDialog.getExistingDirectory", lambda *_: str(tmp_path / "runs")
     )
     dialog.browse.click()
     with qtbot.waitSignal(workspace.noticed, check_params_cb=lambda text, _: text.startswith("Exported")) as told:

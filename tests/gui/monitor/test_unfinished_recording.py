@@ -12,7 +12,7 @@ from tab_kit import wait
 
 from planner.gui.monitor.notices import UnfinishedBanner
 from planner.gui.monitor.settings import MonitorSettings, UnfinishedRecording, unfinished_message
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.log_import import open_recording
 
 CHILD = Path(recording_child.__file__)
 

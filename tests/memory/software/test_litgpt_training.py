@@ -124,5 +124,5 @@ def test_what_litgpt_does_not_do_is_refused(architecture, how, field):
 
 
 def test_several_cards_are_refused():
-    with pytest.raises(SpecError, match="several cards"):
+    with pytest.raises(SpecError, match="several GPUs"):
         estimate_memory(small_llama(), Training(profile="litgpt", compute="bf16"), count=2)

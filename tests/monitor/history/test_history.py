@@ -4,9 +4,9 @@ import pytest
 
 from planner.monitor.history import HOST, History, TimelineMark
 from planner.monitor.history.history import EventLog, WallClock
-from planner.monitor.readings.clock_reasons import CLOCK_REASONS
 from planner.monitor.readings.events import Event, EventKind, Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.metrics import CLOCK_REASONS
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample, Xid
 

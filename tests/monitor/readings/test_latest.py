@@ -5,8 +5,9 @@ from state_kit import DEVICE, A, B, latest_of
 
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import card_sharing
 from planner.monitor.readings.reading import Cause, Reading
-from planner.monitor.readings.sample import Link, Sample
+from planner.monitor.readings.sample import CardProcess, Link, Sample
 
 
 def test_a_reading_stays_valid_until_the_next():
@@ -81,3 +82,19 @@ def test_links_stay_until_they_are_read_again_or_their_card_is_gone():
     assert latest.links == {A: links}
     latest.note_inventory(Inventory(devices=(Device(A, "a", 0, state="lost"),)))
     assert latest.links == {}
+
+
+def _sharing(*kinds, **facts):
+    device = Device(A, "NVIDIA A", 0, facts=facts)
+    latest = latest_of(device)
+    processes = tuple(CardProcess(number, A, kind, Reading(1)) for number, kind in enumerate(kinds))
+    latest.note_sample(Sample(2.0, 3.0, processes=(*processes, CardProcess(9, "GPU-other", "compute", Reading(1)))))
+    return card_sharing(device, latest)
+
+
+def test_what_shares_a_card_follows_from_its_mode_and_its_processes():
+    assert _sharing("compute") is None
+    assert _sharing("compute", "graphics") is None
+    assert _sharing("compute", "compute") == "time-slicing"
+    assert _sharing("compute", "mps") == "mps"
+    assert _sharing("compute", mig_enabled=Reading(1)) == "mig"

@@ -2,7 +2,15 @@
 
 import pytest
 
-from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, FACTS, HOST_METRICS, checked_reading
+from planner.monitor.readings.metrics import (
+    BY_NAME,
+    CLOCK_REASONS,
+    DEVICE_METRICS,
+    FACTS,
+    HOST_METRICS,
+    checked_reading,
+    slowing_reasons,
+)
 from planner.monitor.readings.reading import Reading
 
 
@@ -37,3 +45,11 @@ def test_names_of_quantities_are_unique_and_end_in_their_unit():
 )
 def test_implausible_values_are_kept_and_marked(name, value, most, implausible):
     assert checked_reading(BY_NAME[name], value, most) == Reading(value, is_implausible=implausible)
+
+
+def test_the_power_limit_of_an_idle_card_does_not_slow_it():
+    assert slowing_reasons(0x4, 0.0) == ()
+    assert [reason.name for reason in slowing_reasons(0x4, 0.5)] == ["power-cap"]
+    assert [reason.name for reason in slowing_reasons(0x4, None)] == ["power-cap"]
+    assert [reason.name for reason in slowing_reasons(0x1 | 0x40 | 0x100, 0.0)] == ["hardware-thermal"]
+    assert len({reason.bit for reason in CLOCK_REASONS}) == len(CLOCK_REASONS)

@@ -10,7 +10,7 @@ from recording_kit import CARDS, SAMPLES_OF_TWO_MINUTES, opened, recording, valu
 
 from planner.errors import RecordingError
 from planner.monitor.readings.events import Timestamp
-from planner.monitor.recording.gzip_members import MAX_LINE_BYTES
+from planner.monitor.recording.files import MAX_LINE_BYTES
 from planner.monitor.recording.recording import DataLoss, read_recording
 from planner.monitor.recording.records import (
     RecordedMark,

@@ -1,13 +1,21 @@
 """Energy, cost, means, peaks and slowed time, compared with hand-computed values."""
 
 import pytest
-from recording_kit import CARDS, A, B, plain, recording, sample
+from recording_kit import CARDS, WALL, A, B, plain, recording, sample
 
+from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, summarize_recording
+from planner.monitor.recording.records import RecordedMark
+from planner.monitor.recording.summary import (
+    JOULES_PER_KWH,
+    Statistic,
+    diagnosed_history,
+    diagnosed_times,
+    summarize_recording,
+)
 
 POWER_CAP, IDLE = 0x4, 0x1
 
@@ -100,3 +108,47 @@ def test_a_counter_that_stands_still_is_replaced_by_the_integrated_power():
     found = summarize_recording(recording(*samples), 0.5)
     assert (found.energy_joules, found.is_estimated) == (pytest.approx(36_000.0), True)
     assert found.usd == pytest.approx(0.005)
+
+
+HEAT = 0x20
+
+
+def busy(at, bits):
+    return {"utilization_fraction": 0.95, "clock_reasons": bits, "power_watts": 200.0, "memory_used_bytes": 1e10}
+
+
+def hot_later():
+    """A recording of five minutes, in which the first card is too hot from the third on."""
+    return recording(*(sample(float(at), a=busy(at, HEAT if at >= 180 else 0), b=busy(at, 0)) for at in range(0, 300)))
+
+
+def test_the_time_of_a_diagnosis_is_summed_over_its_cards():
+    found = {each.kind: each for each in diagnosed_times(diagnosed_history(hot_later()))}
+    hot = found[VerdictKind.THERMAL.value]
+    assert hot.uuids == (A,)
+    assert 90.0 <= hot.seconds <= 120.0
+    history = diagnosed_history(hot_later())
+    spans = [
+        (event.ended.monotonic_seconds if event.ended else history.end) - event.began.monotonic_seconds
+        for event in history.events(history.start, history.end)
+        if event.what == hot.kind
+    ]
+    assert hot.seconds == pytest.approx(sum(spans))
+    other = next(each for kind, each in found.items() if kind != hot.kind)
+    assert set(other.uuids) == {A, B}
+    assert other.seconds > hot.seconds
+
+
+def test_loading_can_be_stopped():
+    assert diagnosed_history(hot_later(), lambda: True).end is None
+    stopped_once = iter([False, True])
+    assert diagnosed_history(hot_later(), lambda: next(stopped_once, False)).events(0.0, 1e9) == ()
+
+
+def test_an_empty_history_has_no_diagnosis():
+    assert diagnosed_times(History()) == ()
+
+
+def test_marks_are_part_of_the_history():
+    marked = recording(sample(0.0), RecordedMark(0.5, WALL + 0.5, "here"), sample(1.0))
+    assert [mark.text for mark in diagnosed_history(marked).marks] == ["here"]

@@ -12,8 +12,8 @@ from planner.monitor.readings.faults import RESTART_EXIT_CODE
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import PendingCall, read_line
+from planner.monitor.sampler.__main__ import Sampler
 from planner.monitor.sampler.all_cards import AllCards
-from planner.monitor.sampler.loop import Sampler
 from planner.monitor.sampler.watch import CardWatch
 from planner.monitor.settings import BackOff, SamplerSettings
 

@@ -10,7 +10,7 @@ from planner.monitor.nvml import Nvml, NvmlFailure, missing_reading_cause, openi
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause
 from planner.monitor.readings.sample import Xid
-from planner.monitor.sampler.card_queries import SessionOverError
+from planner.monitor.sampler.nvml_queries import SessionOverError
 from planner.monitor.sampler.session import CardProcesses, NvmlSession
 
 MIG = "MIG-11111111-0000-0000-0000-000000000000"

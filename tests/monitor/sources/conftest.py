@@ -3,15 +3,15 @@
 import pytest
 from cards_kit import AMD, INTEL, arc, radeon, write_cards
 
-from planner.monitor.sources.amd_smi import AmdSmiSource
-from planner.monitor.sources.level_zero import LevelZeroSource
+from planner.monitor.sources import amd_smi, level_zero
+from planner.monitor.sources.library import LibrarySource
 
 
 @pytest.fixture
 def amd(near_vendors):
     write_cards(near_vendors.root, radeon())
     near_vendors.say_of_vendors(**AMD)
-    source = AmdSmiSource(near_vendors.root)
+    source = LibrarySource(near_vendors.root, amd_smi.AMD_SMI)
     yield source
     source.close()
 
@@ -20,6 +20,6 @@ def amd(near_vendors):
 def intel(near_vendors):
     write_cards(near_vendors.root, arc())
     near_vendors.say_of_vendors(**INTEL)
-    source = LevelZeroSource(near_vendors.root)
+    source = LibrarySource(near_vendors.root, level_zero.LEVEL_ZERO)
     yield source
     source.close()

@@ -5,6 +5,7 @@ from cards_kit import write_files
 
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause, missing
+from planner.monitor.sources.library import LibrarySource
 from planner.monitor.sources.source import CardGoneError, SourceFailedError
 
 
@@ -18,15 +19,13 @@ def test_a_library_that_cannot_be_opened_is_named(request, near_vendors, name, f
 
 
 @pytest.mark.parametrize("name", ["amd", "intel"])
-def test_without_its_library_or_its_cards_a_source_has_none(request, near_vendors, monkeypatch, name):
+def test_without_its_library_or_its_cards_a_source_has_none(request, near_vendors, name):
     source = request.getfixturevalue(name)
     (device,) = source.find(0.0)
     source.close()
     with pytest.raises(CardGoneError):
         source.read(device, 1.0, slow=False)
-    for module in ("amd_smi", "level_zero"):
-        monkeypatch.setattr(f"planner.monitor.sources.{module}._NAMES", ("libno_such_library.so",))
-    fresh = type(source)(near_vendors.root)
+    fresh = LibrarySource(near_vendors.root, source._interface._replace(names=("libno_such_library.so",)))
     assert fresh.find(0.0) == ()
     # A card that the system may suspend is not asked: the library would keep it awake.
     write_files(near_vendors.root / "sys/class/drm/card0", {"device/power/control": "auto"})

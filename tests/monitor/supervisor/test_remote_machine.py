@@ -10,7 +10,7 @@ from planner.monitor.readings.faults import LINK_FAULTS, FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import Hello
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.log_import import open_recording
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.supervisor.sampler_process import SamplerProcess
 from planner.monitor.supervisor.snapshot import take_snapshot

@@ -3,9 +3,9 @@
 from state_kit import A, latest_of
 
 from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import card_sharing
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Link, Sample
-from planner.monitor.readings.sharing import card_sharing
 from planner.plan.catalog import load_catalog
 from planner.present.format import THIN
 from planner.present.monitor.card_details import SHARING, card_details, details_text

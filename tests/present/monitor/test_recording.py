@@ -3,10 +3,15 @@
 import pytest
 from recording_kit import CARDS, WALL, recording, sample
 
-from planner.monitor.recording.diagnosed import DiagnosedTime
 from planner.monitor.recording.recording import DataLoss
 from planner.monitor.recording.records import RecordedMark
-from planner.monitor.recording.summary import JOULES_PER_KWH, RecordingSummary, Statistic, summarize_recording
+from planner.monitor.recording.summary import (
+    JOULES_PER_KWH,
+    DiagnosedTime,
+    RecordingSummary,
+    Statistic,
+    summarize_recording,
+)
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
     diagnosed_text,

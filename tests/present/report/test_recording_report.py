@@ -3,7 +3,7 @@
 from cost_samples import TODAY
 from recording_kit import CARDS, recording, sample
 
-from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.log_import import open_recording
 from planner.paths import resources_dir
 from planner.present.report.document import Bullets, Drawing, DrawingLabel, Prose, ReportTable
 from planner.present.report.recording_report import report_on_recording

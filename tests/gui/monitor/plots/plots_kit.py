@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from planner.monitor.readings.clock_reasons import CLOCK_REASONS
+from planner.monitor.readings.metrics import CLOCK_REASONS
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample, Xid
 from planner.units import GIB

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.monitor.recording.logs.importing import import_log
+from planner.monitor.recording.log_import import import_log
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.monitor.recording.logs.header import parse_column
-from planner.monitor.recording.logs.names import LogField
+from planner.monitor.recording.log_columns import parse_column
+from planner.monitor.recording.log_names import LogField
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Import of other programs' logs as recordings: nvidia-smi, its dmon, nvtop, DCGM and amd-smi."""
