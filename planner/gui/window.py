@@ -335,7 +335,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         for menu in menus.values():
             menu.aboutToShow.connect(self.commands.prepare)
         palette = self.commands["view.palette"]
-        search = IconButton(self.theme, "search", "Search commands, cards and models")
+        search = IconButton(self.theme, "search", "Search commands, GPUs and models")
         search.setParent(bar)
         search.setText(palette.shortcut().toString(QKeySequence.SequenceFormat.NativeText))
         search.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)

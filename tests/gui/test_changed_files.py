@@ -83,7 +83,7 @@ def test_changes_of_the_same_field_are_said_once_and_asked_about(window: MainWin
     save_plan(file, SAMPLE_PLAN.evolve(count=4))
     come_back(window)
     qtbot.waitUntil(lambda: window.banner.text.endswith("in the same fields as here."))
-    assert window.banner.hint == "Saving asks which to keep: Number of GPUs: 3 here, 4 in the file."
+    assert window.banner.hint == "When you save, you are asked which to keep: Number of GPUs: 3 here, 4 in the file."
     window.banner.hide()
     come_back(window)
     qtbot.waitUntil(lambda: not window.tasks.busy)

@@ -168,7 +168,7 @@ def test_the_palette_puts_a_card_into_the_plan(window: MainWindow, qtbot: QtBot)
     qtbot.keyClicks(palette_edit(window), "h200 sxm")
     qtbot.keyClick(palette_edit(window), Qt.Key.Key_Return)
     assert "h200" in window.workspace.plan.gpu
-    assert window.workspace.undo_stack.undoText() == "card"
+    assert window.workspace.undo_stack.undoText() == "GPU"
 
 
 def test_the_palette_puts_a_model_into_the_plan(window: MainWindow, qtbot: QtBot):

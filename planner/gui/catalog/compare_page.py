@@ -48,11 +48,11 @@ class EmptyComparison(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         space = theme.spacing
-        self.add = push_button("&Add a card or system…", "Choose what to compare", "primary")
+        self.add = push_button("&Add an accelerator or system…", "Choose what to compare", "primary")
         self.show_table = push_button("Select in the &table", "Go to the table, to select the rows to compare")
         explanation = (
-            f"Compare up to {MAX_COMPARED} cards and systems: whether your plan fits on each, how long it takes, and "
-            "what it costs. In the table, select rows and press Compare."
+            f"Compare up to {MAX_COMPARED} accelerators and systems: whether your plan fits on each, how long it "
+            "takes, and what it costs. In the table, select rows and press Compare."
         )
         column = in_column(
             make_label("Nothing to compare yet", font=theme.font("title", bold=True)),
@@ -84,9 +84,9 @@ class ComparePage(QWidget):
         self.table = CompareTable(theme)
         self._nothing = EmptyComparison(theme)
         self._only = check_box("Only &differences", "Hide the lines in which all entries agree")
-        self._add = push_button("&Add…", "Add a card or a system to the comparison")
-        self._fewer = QPushButton("Fe&wer cards")
-        self._more = QPushButton("&More cards")
+        self._add = push_button("&Add…", "Add an accelerator or a system to the comparison")
+        self._fewer = QPushButton("Fe&wer")
+        self._more = QPushButton("&More")
         self._use = push_button("&Use in the plan", "Make the selected entry the plan's hardware")
         self._remove = push_button("&Remove", "Take the selected entry out of the comparison")
         self._clear = push_button("C&lear", "Take all entries out of the comparison")
@@ -102,8 +102,8 @@ class ComparePage(QWidget):
         self._nothing.show_table.clicked.connect(self.table_requested)
         self._fewer.clicked.connect(partial(self.count_up, -1))
         self._more.clicked.connect(partial(self.count_up, 1))
-        self._fewer.setToolTip("Decrease the number of the selected card or system (-)")
-        self._more.setToolTip("Increase the number of the selected card or system (+)")
+        self._fewer.setToolTip("One fewer of the selected accelerator or system (-)")
+        self._more.setToolTip("One more of the selected accelerator or system (+)")
         self._only.toggled.connect(self._on_only_differences_toggled)
         self._use.clicked.connect(self.use_current)
         self._remove.clicked.connect(self.remove_current)
@@ -257,7 +257,7 @@ class ComparePage(QWidget):
         if entry.row is None:
             return
         with self._workspace.reporting():
-            label = f"card {entry.name}" if entry.system is None else f"cards of {entry.title}"
+            label = f"GPU {entry.name}" if entry.system is None else f"GPUs of {entry.title}"
             self._workspace.answer(label, {"gpu": entry.row.id, "count": entry.count})
 
     @Slot(int)

@@ -60,7 +60,7 @@ class RatePlot(DataChart[RateCurve]):
     PIXELS_PER_TICK: ClassVar = (80, 30)
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "Latency over the rate of requests; the table shows the same figures")
+        super().__init__(theme, "Latency over the request rate; the table shows the same figures")
         self._median = self._add_curve(ItemStyle("accent", 2, Qt.PenStyle.DashLine))
         self._percentile = self._add_curve(ItemStyle("accent", 2))
         self._marks = self._add_item(pg.ScatterPlotItem(size=6), ItemStyle("surface", 1, fill="accent"))
@@ -161,7 +161,7 @@ class RateCurvePanel(DataPanel[RateCurve]):
             self.set_data(RateCurve(self._points, name, self._percent, limit, self._planned))
 
     def _show_table_of(self, data: RateCurve) -> None:
-        self._show_in_table(data.points, COLUMNS, "Latency over the rate of requests")
+        self._show_in_table(data.points, COLUMNS, "Latency over the request rate")
 
     def _row_id(self, point: RatePoint) -> str:
         return f"{point.requests_per_second:.6f}"

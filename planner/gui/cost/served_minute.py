@@ -32,11 +32,14 @@ COLUMNS: Final[tuple[Column[RequestBar], ...]] = (
     number_column("prompt", "Prompt tokens", lambda bar: bar.prompt_tokens, about="Tokens of its prompt"),
     number_column("output", "Answer tokens", lambda bar: bar.output_tokens, about="Tokens of its answer"),
     _seconds_column("arrival", "Arrives", "When the request arrives"),
-    _seconds_column("scheduled", "Scheduled", "When its prompt is first worked on"),
-    _seconds_column("first_token", "First token", "When its first token is there"),
-    _seconds_column("end", "Ends", "When its last token is there"),
+    _seconds_column("scheduled", "Scheduled", "When processing of its prompt begins"),
+    _seconds_column("first_token", "First token", "When its first token is ready"),
+    _seconds_column("end", "Ends", "When its last token is ready"),
     text_column(
-        "preempted", "Preempted", lambda bar: fmt.yes_no(bool(bar.preempted)), about="Whether it lost its cache"
+        "preempted",
+        "Preempted",
+        lambda bar: fmt.yes_no(bool(bar.preempted)),
+        about="Whether it lost its KV cache and is computed again",
     ),
 )
 
@@ -175,7 +178,7 @@ _LEGEND: Final = (
     LegendEntry("waiting", "Waiting", "border"),
     LegendEntry("reading", "Prompt", "series-2"),
     LegendEntry("answering", "Answer", "series-1"),
-    LegendEntry("cache", "KV cache in use, of the height", "text"),
+    LegendEntry("cache", "KV cache in use (full height: 100 %)", "text"),
 )
 
 

@@ -61,7 +61,7 @@ _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
     ),
     _size_column("traced", "Traced", lambda row: row.traced_bytes, fmt.size, about="Size in the trace"),
     _size_column(
-        "difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference, about="Trace less estimate"
+        "difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference, about="Trace minus estimate"
     ),
     Column(
         "share",

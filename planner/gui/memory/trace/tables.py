@@ -49,7 +49,7 @@ def _category_column(category: Category) -> Column[ModuleRow]:
         width=11,
         meter=True,
         shown=False,
-        about="Part of the memory at the peak that is of this kind",
+        about="Memory of this kind at the peak",
     )
 
 
