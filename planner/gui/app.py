@@ -62,7 +62,7 @@ LATER_IMPORTS: Final = (
     "planner.gui.catalog.system_page",
     "planner.gui.catalog.scatter_panel",
     "planner.gui.catalog.scatter_plot",
-    "planner.gui.catalog.scatter_data",
+    "planner.gui.catalog.scatter_plot",
     "planner.gui.manual",
     "planner.gui.start_page",
     "numpy.ma",  # numpy imports it when it is first needed, by the scatter plot

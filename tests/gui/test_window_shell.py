@@ -8,10 +8,9 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QLineEdit, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from planner.gui.status_line import StatusLine
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import ElidedLabel
-from planner.gui.window import MainWindow, TabList
+from planner.gui.window import MainWindow, StatusLine, TabList
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 
 

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QSizePolicy
 
 from planner.cost.terms import Service
 from planner.gui.cost.figures import FigureGrid
-from planner.gui.cost.rate_curve import RateCurvePanel
-from planner.gui.cost.served_minute import MinutePanel, ServedMinute
+from planner.gui.cost.serving_plots import MinutePanel, RateCurvePanel, ServedMinute
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button, push_button
