@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QToolButton, QWidget
 
+from planner.gui.catalog.column_popover import ColumnPopover
 from planner.gui.catalog.describe import RecordSummary
 from planner.gui.catalog.detail import DetailPane
 from planner.gui.catalog.facets import FacetPanel
@@ -364,8 +365,6 @@ class Page(QWidget):
 
     def open_columns(self, anchor: QWidget) -> None:
         """Open the choice of columns below `anchor`."""
-        from planner.gui.catalog.column_popover import ColumnPopover
-
         ColumnPopover(self.table, self.theme, self.column_groups, self.column_sets).open_at(anchor)
 
     def show_view(self, view: View) -> None:
