@@ -17,10 +17,6 @@ from planner.gui.widgets.result_menu import ResultFormats, ResultMenu, picture_o
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 
-_WIDE: Final = 1500
-"""Width of a tab in pixels from which its questions get more width."""
-_MORE_WIDTH: Final = 72
-
 
 class Tab(QWidget):
     """Tab of the window. Subclasses build their widgets in `__init__` and override `refresh`.
@@ -117,7 +113,6 @@ class QuestionTab(Tab):
     def _lay_out(self, questions: QWidget, *fixed: QWidget) -> None:
         """Place the form `questions` to the left of the results; the `fixed` widgets do not scroll with the results."""
         self.results = scrolled(self._body)
-        self._form, self._form_width = questions, questions.width()
         self._questions = QWidget()
         self._questions.setAutoFillBackground(True)
         in_row(questions, hairline(Qt.Orientation.Vertical), owner=self._questions, spacing=0)
@@ -152,9 +147,8 @@ class QuestionTab(Tab):
             self._questions.show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give the drawer the height of the results, and the questions more width in a wide window."""
+        """Give the drawer the height of the results."""
         super().resizeEvent(event)
-        self._form.setFixedWidth(self._form_width + (_MORE_WIDTH if self.width() >= _WIDE else 0))
         self._place_drawer()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -175,7 +175,7 @@ def texts(dialog: RecoveryDialog) -> list[str]:
 def test_plans_that_windows_left_are_listed_and_one_is_opened(recovery, window: MainWindow, tmp_path):
     first, second = texts(recovery)
     assert first.endswith("· 2 × GeForce RTX 4090")
-    assert second == "meta-llama/Llama-3.1-8B (the catalog does not know its card or model)"
+    assert second == "meta-llama/Llama-3.1-8B (the catalog does not know its GPU or model)"
     recovery.open_here.click()
     assert (window.workspace.plan.count, window.workspace.path) == (2, tmp_path / "two.json")
     assert window.workspace.modified
