@@ -28,6 +28,7 @@ from planner.gui.theme import Theme
 from planner.gui.threads import GarbageCollector, import_steps, run_when_idle
 from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
+from planner.monitor.settings import Timeouts
 from planner.paths import own_hardware_file, prices_dir, state_dir
 from planner.plan.catalog import load_catalog_or_bundled
 
@@ -62,7 +63,6 @@ LATER_IMPORTS: Final = (
     "planner.gui.catalog.system_page",
     "planner.gui.catalog.scatter_panel",
     "planner.gui.catalog.scatter_plot",
-    "planner.gui.catalog.scatter_data",
     "planner.gui.manual",
     "planner.gui.start_page",
     "numpy.ma",  # numpy imports it when it is first needed, by the scatter plot
@@ -72,8 +72,7 @@ LATER_IMPORTS: Final = (
 
 def read_machine_devices() -> "tuple[Device, ...]":
     """Return the cards of this machine, read in a short-lived process; an empty tuple without a driver."""
-    from planner.monitor.settings import Timeouts
-    from planner.monitor.supervisor.snapshot import take_snapshot  # the first frame of the window does not need them
+    from planner.monitor.supervisor.snapshot import take_snapshot  # the first frame of the window does not need it
 
     return take_snapshot(Timeouts(start=_LONGEST_START_SECONDS)).inventory.devices
 

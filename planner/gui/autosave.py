@@ -252,7 +252,7 @@ class Autosave(QObject):
             kept = keep_plan(self._folder, plan, self._workspace.settings)
             message = f"The {plan_role} of your last session cannot be shown: {error.message}."
             where = f"The {plan_role} is saved in {kept or file.replace(file.with_suffix('.json.kept'))}."
-            how = " File › Recent opens it once the catalog has the card and model again." if kept else ""
+            how = " File › Recent opens it once the catalog has the GPU and model again." if kept else ""
             self._note_unrestored(message, where + how)
             return kept is not None
         return True
@@ -318,4 +318,4 @@ def _read_session(file: Path) -> SavedSession:
         raise PlannerError(error.reason, error.hint) from error
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        raise PlannerError(problem.message, problem.hint or "It may be of a newer version of GPU Planner.") from error
+        raise PlannerError(problem.message, problem.hint or "It may be from a newer version of GPU Planner.") from error

@@ -278,7 +278,7 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     ),
     UnboundAction(
         "plan.beside",
-        "&Beside another plan…",
+        "Share the GPUs with another &plan…",
         "Plan/3",
         lambda w: w.documents.choose_neighbour(),
         enabled_when=_is_plan_estimated,
@@ -342,7 +342,7 @@ _COST: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         "Ctrl+Shift+G",
         "card",
         lambda w: not w.workspace.plan.workload.gpus,
-        words="which card GPU to rent or buy, recommend, cheapest",
+        words="which GPU card to rent or buy, recommend, cheapest",
     ),
     UnboundAction(
         "plan.prices",
@@ -362,7 +362,7 @@ _TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         lambda w: w.show_fitting_cards(),
         "Ctrl+Shift+F",
         "filter",
-        words="which card GPU does it fit",
+        words="which GPU card does it fit",
     ),
     UnboundAction(
         "plan.primary",

@@ -87,7 +87,7 @@ class Documents(QObject):
 
         shared = share_cards(self._workspace.plan, [other], self._workspace.catalog)
         self._workspace.apply(f"beside {other.model.id}", workload=shared.plan.workload)
-        box = QMessageBox(QMessageBox.Icon.Information, "Beside another plan", "", parent=self._window)
+        box = QMessageBox(QMessageBox.Icon.Information, "GPUs shared with another plan", "", parent=self._window)
         box.setText("\n\n".join(beside_sentences(shared.neighbours)))
         open_once(box)
 
@@ -345,7 +345,7 @@ class Documents(QObject):
         if fields := self._take_file(path, theirs):
             self._announced = theirs
             message = f"{path.name} was changed by another program or window, in the same fields as here."
-            workspace.noticed.emit(message, f"Saving asks which to keep: {'; '.join(fields)}.")
+            workspace.noticed.emit(message, f"When you save, you are asked which to keep: {'; '.join(fields)}.")
 
     def _take_file(self, path: Path, theirs: Plan) -> tuple[str, ...]:
         """Merge the plan with `theirs`, the changed content of its file, and say so; or return what conflicts."""

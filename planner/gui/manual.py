@@ -38,7 +38,8 @@ from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.paths import docs_dir
 
 CONTENTS: Final = "index.md"
-_SIZE: Final = QSize(1060, 720)
+_SIZE: Final = QSize(1120, 720)
+_LIST_WIDTH: Final = 300
 _WIDEST_PICTURE: Final = 760
 _TALLEST: Final = 10_000
 _MARGIN: Final = 18
@@ -97,6 +98,7 @@ class Manual(QDialog):
         self.search.returnPressed.connect(self._find_next_match)
         self.pages = QListWidget()
         self.pages.setAccessibleName("Pages of the manual")
+        self.pages.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         for path, title in manual_pages(self._folder).items():
             item = QListWidgetItem(title, self.pages)
             item.setData(_PAGE_ROLE, path)
@@ -131,7 +133,7 @@ class Manual(QDialog):
         in_column((self._nothing_found, 1), (self.text, 1), owner=result, spacing=0)
         body.addWidget(result)
         body.setStretchFactor(1, 1)
-        body.setSizes([240, _SIZE.width() - 240])
+        body.setSizes([_LIST_WIDTH, _SIZE.width() - _LIST_WIDTH])
         in_column((body, 1), in_row(back, forward, STRETCH, closing), owner=self, margins=None)
         self.open_page(page)
         self.pages.currentItemChanged.connect(self._open_list_item)

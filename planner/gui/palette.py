@@ -36,7 +36,7 @@ class CommandPalette(SearchPopover):
     def __init__(
         self, parent: "MainWindow", theme: Theme, workspace: Workspace, actions: ActionSet, explainer: Explainer
     ) -> None:
-        super().__init__(parent, theme, "Type a command, a setting, a card, a model or a term")
+        super().__init__(parent, theme, "Type a command, a setting, a GPU, a model or a term")
         self._window = parent
         self._workspace = workspace
         self._actions = actions
@@ -100,7 +100,7 @@ class CommandPalette(SearchPopover):
     def _card_choices(self) -> list[Choice]:
         return [
             replace(
-                choice, key=partial(self._workspace.answer, "card", {"gpu": choice.key}), title=f"Use {choice.title}"
+                choice, key=partial(self._workspace.answer, "GPU", {"gpu": choice.key}), title=f"Use {choice.title}"
             )
             for choice in card_choices(self._workspace)
         ]

@@ -352,7 +352,7 @@ class PlanBar(QWidget):
         form = LabelledForm(self._theme)
         form.add("&Number of GPUs", self._card_count_field, lambda: 1)
         popover = SearchPopover(self, self._theme, "Search GPUs", header=form)
-        popover.chosen.connect(partial(self._apply_plan_change, "card", "gpu"))
+        popover.chosen.connect(partial(self._apply_plan_change, "GPU", "gpu"))
         popover.anchor_clicked.connect(partial(self._navigator.tab_requested.emit, "catalog"))
         return popover
 

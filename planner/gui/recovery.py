@@ -28,8 +28,8 @@ from planner.present.plan.phrase import plan_phrase
 
 _WIDTH: Final = 640
 _SAID: Final = (
-    "These plans were open in windows that ended before they were saved. What you leave here stays, and "
-    "File › Recover plans… offers it again."
+    "These plans were open in windows that ended before they were saved. Those that you leave here stay, and "
+    "File › Recover plans… offers them again."
 )
 
 
@@ -85,7 +85,7 @@ class RecoveryDialog(QDialog):
         try:
             what = plan_phrase(evaluate(session.plan, self._workspace.catalog), self._workspace.catalog)
         except PlannerError:
-            what = f"{session.plan.model.id} (the catalog does not know its card or model)"
+            what = f"{session.plan.model.id} (the catalog does not know its GPU or model)"
         file = "not saved in a file" if session.path is None else f"changes of {session.path}"
         return f"{what}\n{file}{_time_text(left)}"
 

@@ -110,7 +110,7 @@ class SettingsStore(QObject):
         self.current, rejected = _valid_settings(stored)
         if rejected:
             self.unread = PlannerError(
-                f"Some of your settings cannot be read, and are as they were at first: {', '.join(rejected)}.",
+                f"Some of your settings cannot be read, so their defaults apply: {', '.join(rejected)}.",
                 f"They stay in {path} until you change them.",
             )
         self._written = _as_json(self.current)
@@ -181,7 +181,7 @@ class SettingsStore(QObject):
         aside = set_aside(self._path)
         _log.warning("The settings in %s cannot be read (%s); they are kept as %s", self._path, reason, aside)
         hint = f"It stays in {self._path}." if aside is None else f"The file is kept as {aside}."
-        self.unread = PlannerError(f"Your settings cannot be read, and are as they were at first: {reason}.", hint)
+        self.unread = PlannerError(f"Your settings cannot be read, so the defaults apply: {reason}.", hint)
         return {}
 
 

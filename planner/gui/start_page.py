@@ -150,7 +150,7 @@ _FOUND: Final[dict[Detection, tuple[str, str]]] = {
 }
 """What the door and the question about the GPU say while no card of this machine is known."""
 _WATCH: Final = "Load, memory, power and temperature of your GPUs, live, and what slows them down."
-_DEMO: Final = "The demo replays a made-up recording of two cards in training, 15 minutes long."
+_DEMO: Final = "The demo replays a made-up recording of two GPUs in training, 15 minutes long."
 _SAMPLE_INSTEAD: Final = (
     "This is the sample plan.",
     "Your answers are kept: choose “Show me” on the Start page.",
@@ -182,7 +182,7 @@ class StartPage(Tab):
         )
         self.own_cards = CardsField(workspace, theme, "None, or I don't know yet")
         self.ownership = RadioField(theme, _OWNERSHIP)
-        self.ownership.setToolTip("Cards that you have cost only their electricity; others are rented or bought.")
+        self.ownership.setToolTip("GPUs that you have cost only their electricity; others are rented or bought.")
         self.job = RadioField(theme, _JOBS)
         self.job.setToolTip(
             "Fine-tuning adapts a pretrained model, here with LoRA; training starts from scratch and updates every "
@@ -193,7 +193,7 @@ class StartPage(Tab):
         self.years = DecimalField(0.1, _MOST_YEARS)
         self.show_me = push_button("Show &me", "Plan it, and show the answer.", "primary")
         self.watch = push_button("Show &me", "Open the Monitor tab.", "primary")
-        self.demo = push_button("See the &demo", "Replay a made-up recording of two cards in training.")
+        self.demo = push_button("See the &demo", "Replay a made-up recording of two GPUs in training.")
         self._watch_hint = make_label(_WATCH, wrap=True)
         self._cards_hint = make_label("", "muted", theme.font("small"), wrap=True)
         self._is_leaving = self._is_ownership_chosen = False

@@ -1,27 +1,31 @@
 """The main window: plan bar, tabs, status line and banner."""
 
+import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from PySide6.QtCore import QByteArray, QEvent, QMargins, QPoint, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QByteArray, QEvent, QMargins, QPoint, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QButtonGroup,
     QDialog,
+    QFrame,
     QMainWindow,
     QMenu,
+    QProgressBar,
     QSizePolicy,
     QStackedWidget,
+    QStatusBar,
     QToolButton,
     QWidget,
 )
 
-from planner.errors import PlannerError
+from planner.errors import NoFormulaError, PlannerError
 from planner.gui.actions import ActionSet
-from planner.gui.banner import Banner
 from planner.gui.commands import declare
 from planner.gui.documents import Documents
 from planner.gui.explainer import Explainer
@@ -29,15 +33,18 @@ from planner.gui.navigator import Navigator
 from planner.gui.palette import CommandPalette
 from planner.gui.plan_bar import PlanBar
 from planner.gui.settings import Scheme, WindowSettings
-from planner.gui.status_line import StatusLine
 from planner.gui.tab import START, TABS, Tab, TabEntry
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
-from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.buttons import IconButton, link_button, push_button
 from planner.gui.widgets.dialogs import dropped_path, open_once
+from planner.gui.widgets.labels import AGE_ROLES, ElidedLabel, make_label
 from planner.gui.widgets.layout import STRETCH, InReadingOrder, focus_by_key, focus_stops, hairline, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
+from planner.plan.catalog import Catalog
+from planner.present.cost.prices import age_of, age_phrase, days_since, newest_age_days
+from planner.present.format import capitalized, date, integer
 
 if TYPE_CHECKING:
     # Imported by `TabEntry.build` when first shown: together they take longer than the rest of a start.
@@ -45,11 +52,189 @@ if TYPE_CHECKING:
     from planner.gui.cost.tab import CostTab
     from planner.gui.monitor.tab import MonitorTab
 
+_QUICK_MS: Final = 200
+_FIRST_WORD: Final = re.compile(r"[a-z]+ ")
 _START_SIZE: Final = QSize(1280, 800)
 _SMALLEST_SIZE: Final = QSize(960, 600)
 _NARROW: Final = 1200
 _FRAME: Final = QMargins(0, 32, 0, 0)
 """Room for the title bar, whose height is unknown before the window is shown."""
+
+
+class StatusLine(QStatusBar):
+    """Status line with the catalog, the age of its prices, the progress of background work, and the last undo step."""
+
+    def __init__(self, workspace: Workspace, tasks: TaskRunner) -> None:
+        super().__init__()
+        self.setSizeGripEnabled(False)
+        self._workspace = workspace
+        self._last_step = make_label()
+        self._adjusted = ElidedLabel("", "muted")
+        self._sample = link_button("Sample plan", "This is an example. Click to plan for your own model and GPU.")
+        self._sample.clicked.connect(partial(workspace.navigator.tab_requested.emit, "start"))
+        self._has_plan = True
+        self._progress = QProgressBar()
+        self._progress.setRange(0, 0)
+        self._progress.setMaximumWidth(120)
+        self._progress.setTextVisible(False)
+        self._progress.setAccessibleName("Working")
+        self._progress.hide()
+        self._shown_catalog = workspace.catalog
+        self._catalog_text = make_label(_catalog_text(workspace.catalog))
+        self.addWidget(self._catalog_text)
+        self.prices = make_label()
+        self.prices.setToolTip(
+            "Age of the price used in the cost; without a cost, of the newest offer. All prices: Plan › Prices."
+        )
+        self.prices.hide()
+        self.addWidget(self.prices)
+        self.addWidget(self._adjusted, 1)
+        self.addPermanentWidget(self._sample)
+        self.addPermanentWidget(self._progress)
+        self.addPermanentWidget(self._last_step)
+        self._slow = QTimer(self, singleShot=True, interval=_QUICK_MS)
+        self._slow.timeout.connect(self._progress.show)
+        tasks.busy_changed.connect(self._show_busy)
+        workspace.undo_stack.undoTextChanged.connect(self._show_last_undo_step)
+        workspace.undo_stack.indexChanged.connect(self._adjusted.clear)
+        workspace.adjusted.connect(self._show_adjustment_sentence)
+        workspace.changed.connect(self._show_catalog)
+        workspace.file_changed.connect(self._show_sample)
+        workspace.changed.connect(self._show_sample)
+
+    @Slot()
+    def show_prices(self) -> None:
+        """Show the age of the price that decides the plan's cost, else of the newest price, once prices are read."""
+        from planner.present.cost.summary import used_price_date  # not needed to open the window
+
+        today, cost = datetime.now(UTC).date(), self._workspace.cost
+        used = used_price_date(cost.estimate.result) if cost is not None and cost.estimate is not None else None
+        if used is None:
+            name, days = "Latest rental offer", newest_age_days(self._workspace.catalog.offers, today)
+        else:
+            name, days = f"{capitalized(used[0])} used", days_since(used[1], today)
+        self.prices.setText(f"{name}: {age_phrase(days)}")
+        set_style_role(self.prices, AGE_ROLES[age_of(days)])
+        self.prices.show()
+
+    @Slot(bool)
+    def _show_busy(self, busy: bool) -> None:
+        """Show the progress bar if work takes longer than a moment."""
+        if not busy:
+            self._slow.stop()
+            self._progress.hide()
+        elif not self._slow.isActive() and not self._progress.isVisible():
+            self._slow.start()
+
+    def show_sample(self, has_plan: bool) -> None:
+        """Say that the plan is a sample while it is one, if the page has a plan (`has_plan`)."""
+        self._has_plan = has_plan
+        self._show_sample()
+
+    @Slot()
+    def _show_sample(self) -> None:
+        self._sample.setVisible(self._has_plan and self._workspace.is_sample)
+
+    @Slot()
+    def _show_catalog(self) -> None:
+        """Show the date and size of the catalog, if the catalog was replaced since the last call."""
+        if self._shown_catalog is not self._workspace.catalog:
+            self._shown_catalog = self._workspace.catalog
+            self._catalog_text.setText(_catalog_text(self._shown_catalog))
+
+    @Slot(str)
+    def _show_adjustment_sentence(self, sentence: str) -> None:
+        self._adjusted.setText(sentence)
+        self._adjusted.setAccessibleName(sentence)
+
+    @Slot(str)
+    def _show_last_undo_step(self, label: str) -> None:
+        self._last_step.setText(f"Undo: {label}" if label else "")
+
+
+def _catalog_text(catalog: Catalog) -> str:
+    cards, models = catalog.hardware.gpus, catalog.models.records
+    newest = max((gpu.provenance.as_of for gpu in cards if not gpu.own), default=None)
+    return f"Catalog of {date(newest)}  ·  {integer(len(cards))} accelerators  ·  {integer(len(models))} models"
+
+
+class Banner(QFrame):
+    """Banner with one message; `trace_requested` carries the network that the message offers to trace."""
+
+    trace_requested = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        set_style_role(self, "banner")
+        self._message = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
+        self._hint = make_label(role="muted", wrap=True, selectable=True)
+        dismiss = IconButton(theme, "close", "Dismiss this message")
+        dismiss.clicked.connect(self.hide)
+        self._traceable = ""
+        self._is_past_error = False
+        self.trace = push_button(
+            "&Trace it…", "Count the model's memory by tracing it with fake tensors: no GPU needed"
+        )
+        self.trace.clicked.connect(lambda: self.trace_requested.emit(self._traceable))
+        in_row(
+            (in_column(self._message, self._hint, spacing=theme.spacing.tiny), 1),
+            (self.trace, 0, Qt.AlignmentFlag.AlignTop),
+            (dismiss, 0, Qt.AlignmentFlag.AlignTop),
+            owner=self,
+            margins=(theme.spacing.medium, theme.spacing.small),
+        )
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """Return the message of the banner."""
+        return self._message.text()
+
+    @property
+    def hint(self) -> str:
+        """Return the hint or the details below the message."""
+        return self._hint.text()
+
+    def show_error(self, error: PlannerError) -> None:
+        """Show the message and the hint of an error."""
+        set_style_role(self, "", "tone")
+        self._show_message(error.message, error.hint, f"Error: {error.message}")
+        # What fails in part may still change the plan in the same turn of the event loop.
+        QTimer.singleShot(0, self, self._note_error)
+        if isinstance(error, NoFormulaError):
+            self._traceable = error.traceable
+            self.trace.show()
+
+    def show_notice(self, message: str, details: str) -> None:
+        """Show a notice, with its details below the message."""
+        set_style_role(self, "notice", "tone")
+        self._show_message(message, details, message)
+
+    @Slot()
+    def hide_past_error(self) -> None:
+        """Hide an error, because something later succeeded; a notice stays until it is dismissed."""
+        if self._is_past_error:
+            self.hide()
+
+    @Slot()
+    def _note_error(self) -> None:
+        self._is_past_error = self.property("tone") != "notice"
+
+    def _show_message(self, message: str, details: str, name: str) -> None:
+        self._is_past_error = False
+        # A message begins with a name, which keeps its spelling, or with a word.
+        first = _FIRST_WORD.match(message)
+        self._message.setText(f"{message[0].upper()}{message[1:]}" if first else message)
+        self._hint.setText(details)
+        self._hint.setVisible(bool(details))
+        self.setAccessibleName(name)
+        self.trace.hide()
+        self.show()
+
+    @Slot()
+    def dismiss(self) -> None:
+        """Hide the banner."""
+        self.hide()
 
 
 class TabList(QWidget):
@@ -335,7 +520,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         for menu in menus.values():
             menu.aboutToShow.connect(self.commands.prepare)
         palette = self.commands["view.palette"]
-        search = IconButton(self.theme, "search", "Search commands, cards and models")
+        search = IconButton(self.theme, "search", "Search commands, GPUs and models")
         search.setParent(bar)
         search.setText(palette.shortcut().toString(QKeySequence.SequenceFormat.NativeText))
         search.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)

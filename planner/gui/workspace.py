@@ -18,6 +18,7 @@ from planner.plan.editing import WORKLOAD
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.present.plan.settings import adjustments_sentence
 from planner.trace.recording import TracedFacts
 from planner.workload.choices import Goal
 from planner.workload.workload import Inference, Training, Workload
@@ -234,7 +235,6 @@ class Workspace(QObject):
         """
         # The start of the window does not wait for modules that only a change needs.
         from planner.plan.editing import resolve_conflicts
-        from planner.present.plan.settings import adjustments_sentence
 
         fields = dict(answer)
         task = fields.pop(f"{WORKLOAD}task", None)

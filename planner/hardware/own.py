@@ -275,7 +275,7 @@ _MOST_BYTES: Final = 16 * MIB
 _FILE_KIND: Final = "hardware file"
 _HINT: Final = (
     'A hardware file holds {"cards": [...], "changes": [...]}, a list of cards or one card. In the window, '
-    "“Add a card like this one…” (menu Catalog, Your own) makes a card without a file; in a shell, "
+    "“Add a GPU like this one…” (menu Catalog, Your own) makes a card without a file; in a shell, "
     '`gpu-planner gpus --show "RTX 4090" --json` prints one to start from.'
 )
 _REPAIR_HINT: Final = "Fix the file in an editor, or move it away to start over; until then it is not overwritten."

@@ -83,7 +83,7 @@ def test_changes_of_the_same_field_are_said_once_and_asked_about(window: MainWin
     save_plan(file, SAMPLE_PLAN.evolve(count=4))
     come_back(window)
     qtbot.waitUntil(lambda: window.banner.text.endswith("in the same fields as here."))
-    assert window.banner.hint == "Saving asks which to keep: Number of GPUs: 3 here, 4 in the file."
+    assert window.banner.hint == "When you save, you are asked which to keep: Number of GPUs: 3 here, 4 in the file."
     window.banner.hide()
     come_back(window)
     qtbot.waitUntil(lambda: not window.tasks.busy)
@@ -175,7 +175,7 @@ def texts(dialog: RecoveryDialog) -> list[str]:
 def test_plans_that_windows_left_are_listed_and_one_is_opened(recovery, window: MainWindow, tmp_path):
     first, second = texts(recovery)
     assert first.endswith("· 2 × GeForce RTX 4090")
-    assert second == "meta-llama/Llama-3.1-8B (the catalog does not know its card or model)"
+    assert second == "meta-llama/Llama-3.1-8B (the catalog does not know its GPU or model)"
     recovery.open_here.click()
     assert (window.workspace.plan.count, window.workspace.path) == (2, tmp_path / "two.json")
     assert window.workspace.modified

@@ -271,6 +271,6 @@ def test_a_plan_beside_takes_what_it_needs_of_the_cards(window, tmp_path, monkey
     asked = window.workspace.plan.workload
     assert asked.other_processes_bytes > 2**30
     assert asked.engine.memory_utilization < 0.92
-    (box,) = [box for box in window.findChildren(QMessageBox) if box.windowTitle() == "Beside another plan"]
+    (box,) = [box for box in window.findChildren(QMessageBox) if box.windowTitle() == "GPUs shared with another plan"]
     assert "Qwen/Qwen3-0.6B in vLLM" in box.text()
     box.close()

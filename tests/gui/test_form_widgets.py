@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QToolB
 from pytestqt.qtbot import QtBot
 
 from planner.errors import PlannerError
-from planner.gui.banner import Banner
 from planner.gui.theme import Theme, contrast
 from planner.gui.widgets.buttons import IconButton, push_button
 from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField, RadioField
@@ -18,6 +17,7 @@ from planner.gui.widgets.labels import VerdictBadge
 from planner.gui.widgets.layout import focus_stops, in_row
 from planner.gui.widgets.popover import Choice
 from planner.gui.widgets.section import Section
+from planner.gui.window import Banner
 
 OPTIONS = (("adamw", "AdamW"), ("sgd", "SGD"), (None, "As stored"))
 

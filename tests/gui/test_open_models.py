@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QInputDialog, QProgressDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from planner.gui.choices import hub_choice
-from planner.gui.memory.subject import SubjectForm
+from planner.gui.memory.controls import SubjectForm
 from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN
 from planner.models.readers import hub as repository

@@ -83,7 +83,7 @@ def test_a_card_is_picked_by_typing(bar: PlanBar, workspace: Workspace, qtbot: Q
     qtbot.keyClicks(search, "a100 pcie 40")
     qtbot.keyClick(search, Qt.Key.Key_Return)
     assert workspace.plan.gpu.startswith("a100-pcie")
-    assert workspace.undo_stack.undoText() == "card"
+    assert workspace.undo_stack.undoText() == "GPU"
 
 
 def test_each_card_shows_its_verdict(bar: PlanBar, qtbot: QtBot):

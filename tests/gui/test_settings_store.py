@@ -55,7 +55,7 @@ def test_what_this_version_does_not_know_stays_in_the_file(file: Path):
     file.write_text('{"scheme": "dark", "tab": 7, "from_the_future": true, "monitor": {"of_it": 1}}')
     store = SettingsStore(file)
     assert store.current == WindowSettings(scheme="dark")
-    assert store.unread.message.endswith("as they were at first: monitor, tab.")
+    assert store.unread.message.endswith("so their defaults apply: monitor, tab.")
     store.update(scheme="light", monitor=store.current.monitor.evolve(may_end_others=True))
     store.flush()
     assert json.loads(file.read_text()) == {

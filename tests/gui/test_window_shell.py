@@ -8,10 +8,9 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QLineEdit, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from planner.gui.status_line import StatusLine
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import ElidedLabel
-from planner.gui.window import MainWindow, TabList
+from planner.gui.window import MainWindow, StatusLine, TabList
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 
 
@@ -168,7 +167,7 @@ def test_the_palette_puts_a_card_into_the_plan(window: MainWindow, qtbot: QtBot)
     qtbot.keyClicks(palette_edit(window), "h200 sxm")
     qtbot.keyClick(palette_edit(window), Qt.Key.Key_Return)
     assert "h200" in window.workspace.plan.gpu
-    assert window.workspace.undo_stack.undoText() == "card"
+    assert window.workspace.undo_stack.undoText() == "GPU"
 
 
 def test_the_palette_puts_a_model_into_the_plan(window: MainWindow, qtbot: QtBot):

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.gui.catalog.compare_table import CompareTable
+from planner.gui.catalog.compare_page import CompareTable
 from planner.gui.widgets.tables.cell_view import PinnedColumn
 
 CONTROLS = (QAbstractButton, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit, QPlainTextEdit)

@@ -125,10 +125,10 @@ VIEWS: Final[dict[View, str]] = {"table": "Table", "scatter": "Scatter", "compar
 _VIEW_HINTS: Final[dict[View, str]] = {
     "table": "Show the catalog as a table",
     "scatter": "Plot any figure against any other",
-    "compare": "Compare the chosen cards or systems side by side",
+    "compare": "Compare the chosen accelerators or systems side by side",
 }
 _PAGE_HINTS: Final = {
-    GpuPage.title: "Single cards and chips",
+    GpuPage.title: "Single GPUs and other accelerators",
     SystemPage.title: "Whole machines: workstations, servers, racks and cloud instances",
 }
 _SEARCH_WIDTH: Final = 200

@@ -63,7 +63,7 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = D
         verdict=verdict,
         phrase=phrase,
         sentence=sentence,
-        use="&Use this card",
+        use="&Use this GPU",
         in_plan=plan.gpu == gpu.id,
         groups=(
             _glance(GPU_COLUMNS, _GPU_GLANCE, row),

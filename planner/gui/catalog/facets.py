@@ -311,7 +311,7 @@ class FacetPanel(ScrollColumn):
         self._empty = self._filter = empty
         self._kind = empty.kind
         self._clear = link_button("Clear all", "Clear all filters")
-        self._toggles = {field: QCheckBox(words.format(self._kind.things)) for field, (_, words) in TOGGLES.items()}
+        self._toggles = {field: QCheckBox(words) for field, (_, words) in TOGGLES.items()}
         self._rows = rows
         self._counts: Mapping[str, Mapping[str | None, int]] = {}
         self._listed: Sequence[Any] | None = None

@@ -41,7 +41,6 @@ class RecordKind:
     """
 
     noun: str
-    things: str
     columns: Mapping[str, Column[Any]]
     words: QuerySchema[Any]
     ranges: Sequence[str]
@@ -93,7 +92,6 @@ def range_text(low: float | None, high: float | None, show: Callable[[float], st
 
 CARDS: Final = RecordKind(
     noun="accelerator",
-    things="cards",
     columns={column.key: column for column in GPU_COLUMNS},
     words=GPU_QUERY_SCHEMA,
     ranges=("buy", "memory", "bandwidth", "bf16", "power", "price", "street", "used", "rent", "year"),
@@ -251,7 +249,7 @@ def conditions(current: RecordFilter) -> tuple[FilterCondition, ...]:
 
 
 TOGGLES: Final = {
-    "only_fitting": ("Fits my model", "&Only {} that fit"),
+    "only_fitting": ("Fits my model", "&Only what fits"),
     "confirmed": ("Confirmed", "Hi&de unverified"),
     "released": ("Not preliminary", "Hide preli&minary"),
 }

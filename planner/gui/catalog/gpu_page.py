@@ -71,7 +71,7 @@ class GpuPage(Page):
     def use(self, record: GpuRow) -> None:
         """Put the card into the plan."""
         with self.workspace.reporting():
-            self.workspace.answer(f"card {record.gpu.name}", {"gpu": record.id})
+            self.workspace.answer(f"GPU {record.gpu.name}", {"gpu": record.id})
 
     def name_and_price(self, record: GpuRow) -> tuple[str, float | None]:
         """Return the name of a card and what it costs to buy in US dollars."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
+from planner.cost.terms import RentMode
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
@@ -18,7 +19,6 @@ from planner.present.catalog.gpu_row import JobSummary
 if TYPE_CHECKING:
     from planner.cost.card_prices import CardPrices, PriceSpread
     from planner.cost.figure import Figure
-    from planner.cost.terms import RentMode
 
     Rents = Mapping[str, Mapping[RentMode, PriceSpread]]
 

@@ -125,7 +125,7 @@ class ChangeDialog(_CardDialog):
         today: str,
         parent: QWidget,
     ) -> None:
-        about = "Your own values for this card. Leave a field empty to keep the catalog's value."
+        about = "Your own values for this GPU. Leave a field empty to keep the catalog's value."
         super().__init__(theme, f"Your figures for the {gpu.name}", about, parent)
         self._gpu, self._take, self._today = gpu, take, today
         self.paid = DecimalField(0.01, MOST_USD, placeholder="not set", kind=MONEY)
@@ -135,7 +135,7 @@ class ChangeDialog(_CardDialog):
             "&Paid, USD",
             self.paid,
             lambda: None,
-            "Price you paid per card; the cost of ownership is computed from it.",
+            "Price you paid per GPU; the cost of ownership is computed from it.",
         )
         self.form.add("Power &limit, W", self.limit, lambda: None, "Power limit as set with nvidia-smi -pl.")
         self.form.add("&Remark", self.note, lambda: "", "Where the figures come from.")
@@ -161,10 +161,10 @@ class NewCardDialog(_CardDialog):
 
     def __init__(self, theme: Theme, base: Gpu, take: Callable[[Gpu], None], today: str, parent: QWidget) -> None:
         about = (
-            f"A card that is not in the catalog. Empty fields are taken from the {base.name}, as are "
+            f"A GPU that is not in the catalog. Empty fields are taken from the {base.name}, as are "
             "compute rates and software."
         )
-        super().__init__(theme, "Add a card of your own", about, parent)
+        super().__init__(theme, "Add a GPU of your own", about, parent)
         self._base, self._take, self._today = base, take, today
         self.name = TextField(placeholder="e.g. RTX 4090 48 GB, modified")
         self.memory = DecimalField(
@@ -175,15 +175,15 @@ class NewCardDialog(_CardDialog):
         )
         self.power = DecimalField(1, MOST_WATTS, placeholder=_catalog_value_text(base.board_power_watts, 1), kind=WATTS)
         self.paid = DecimalField(0.01, MOST_USD, placeholder="not set", kind=MONEY)
-        self.form.add("&Name", self.name, lambda: "", "Name under which the catalog lists the card.")
-        self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
-        self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")
-        self.form.add("Po&wer, W", self.power, lambda: None, "Board power of the card.")
+        self.form.add("&Name", self.name, lambda: "", "Name under which the catalog lists the GPU.")
+        self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the GPU.")
+        self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the GPU.")
+        self.form.add("Po&wer, W", self.power, lambda: None, "Board power of the GPU.")
         self.form.add(
             "&Paid, USD",
             self.paid,
             lambda: None,
-            "Price you paid per card; the cost of ownership is computed from it.",
+            "Price you paid per GPU; the cost of ownership is computed from it.",
         )
         self.fields = {
             **dict.fromkeys(("name", "id"), self.name),  # the id is made of the name
@@ -196,7 +196,7 @@ class NewCardDialog(_CardDialog):
     def save(self) -> None:
         """Add the card."""
         if not self.name.text:
-            raise SpecError("name", "a card needs a name", "Enter one.")
+            raise SpecError("name", "a GPU needs a name", "Enter one.")
         figures = CardOverrides(
             memory_bytes=None if self.memory.value is None else round(self.memory.value * GIB),
             bandwidth_bytes_per_s=None if self.bandwidth.value is None else self.bandwidth.value * GB,
@@ -294,13 +294,13 @@ class OwnCards:
 
     def choose_file(self) -> None:
         """Ask for a hardware file and import its cards."""
-        chosen, _ = QFileDialog.getOpenFileName(self._parent, "Add cards of your own", "", _HARDWARE_FILES)
+        chosen, _ = QFileDialog.getOpenFileName(self._parent, "Add GPUs of your own", "", _HARDWARE_FILES)
         if chosen:
             self.add_from(Path(chosen))
 
     def choose_target(self) -> None:
         """Ask for a file and export the user's cards to the file."""
-        chosen, _ = QFileDialog.getSaveFileName(self._parent, "Export your own cards", "hardware.json", _HARDWARE_FILES)
+        chosen, _ = QFileDialog.getSaveFileName(self._parent, "Export your own GPUs", "hardware.json", _HARDWARE_FILES)
         if chosen:
             self.export_to(Path(chosen))
 
@@ -310,9 +310,9 @@ class OwnCards:
                 self.forget(gpu.id)
 
         box = confirmation(
-            "Delete your figures or card?",
+            "Delete your figures or GPU?",
             f"Delete your own data about {gpu.name}?",
-            f"This will be deleted: {deleted_text}. It cannot be undone; “Export your cards…” keeps a copy.",
+            f"This will be deleted: {deleted_text}. It cannot be undone; “Export your GPUs…” keeps a copy.",
             QPushButton("&Delete"),
             self._parent,
             delete_if_agreed,
@@ -350,7 +350,7 @@ class OwnCards:
         try:
             evaluate(self._workspace.plan, changed)
         except PlannerError as error:
-            hint = "Choose another card for the plan first."
+            hint = "Choose another GPU for the plan first."
             raise PlannerError(f"The plan could not be evaluated after this change: {error.message}", hint) from error
         write_own(own_hardware_file(), own)
         self._workspace.set_catalog(changed)

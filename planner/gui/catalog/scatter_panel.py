@@ -244,7 +244,7 @@ class ScatterPanel(PlotPanel):
 
     def show_rows(self) -> None:
         """Draw the rows of the model; the first call imports the plotting library."""
-        from planner.gui.catalog.scatter_data import scatter_data, symbol_of
+        from planner.gui.catalog.scatter_plot import scatter_data, symbol_of
 
         plot, choice = self._make_plot(), self.choice
         data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)

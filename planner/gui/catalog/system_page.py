@@ -32,7 +32,6 @@ def _row_itself(row: SystemRow) -> SystemRow:
 
 SYSTEMS: Final = RecordKind(
     noun="system",
-    things="systems",
     columns={column.key: column for column in SYSTEM_COLUMNS},
     words=SYSTEM_QUERY_SCHEMA,
     ranges=("cards", "memory", "memory_each", "bandwidth", "bf16", "link", "power", "price", "rent", "year"),
@@ -81,7 +80,7 @@ class SystemPage(Page):
             return
         with self.workspace.reporting():
             self.workspace.answer(
-                f"cards of {record.system.name}", {"gpu": record.gpu.id, "count": record.system.gpu_count or 1}
+                f"GPUs of {record.system.name}", {"gpu": record.gpu.id, "count": record.system.gpu_count or 1}
             )
 
     def name_and_price(self, record: SystemRow) -> tuple[str, float | None]:

@@ -39,7 +39,7 @@ class CatalogTab(Tab):
     key = "catalog"
     title = "Catalog"
     icon_name = "catalog"
-    primary_action = "Use this card"
+    primary_action = "Use this GPU"
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__(workspace, theme, tasks)

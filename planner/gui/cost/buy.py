@@ -18,7 +18,7 @@ from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 
 _PLACES: Final = (
-    (None, "by card type"),
+    (None, "by GPU type"),
     ("desk", "home or office"),
     ("lab", "server room"),
     ("colocation", "colocation"),
@@ -29,7 +29,7 @@ _OFF_WHEN_IDLE: Final = ((None, "by location"), *YES_OR_NO)
 _METHODS: Final = (("straight-line", "straight line"), ("declining", "declining"), ("macrs-5", "MACRS, 5 years"))
 _PRICED: Final = (
     ("buy.card_price_usd", "cards", "in the server"),
-    ("buy.server_price_usd", "servers", "by card price"),
+    ("buy.server_price_usd", "servers", "by GPU price"),
 )
 """Prices of a purchase: the field, the cost term, and what an empty field says where the other price is used."""
 _PAID: Final = "paid already"
@@ -88,15 +88,15 @@ class BuyQuestions(MoneyQuestions):
 
     def _add_purchase(self, form: LabelledForm) -> None:
         hint = (
-            "Where your machines are. It sets the defaults of the empty fields. By card: a desktop card of your own "
+            "Where your machines are. It sets the defaults of the empty fields. By GPU type: a desktop GPU of your own "
             "is at home, where no cooling is paid; all others are in a server room."
         )
         self.ask_choice(form, "buy.place", "Loca&tion", _PLACES, hint)
-        hint = "The price of cards that you already own is not counted, only their electricity."
-        self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
-        hint = "The price that you pay for one card."
-        self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "from the catalog")
-        hint = "Price of a server including its cards; replaces the price of the cards."
+        hint = "The price of GPUs that you already own is not counted, only their electricity."
+        self.ask_choice(form, "buy.owned", "I own the GPUs", YES_OR_NO, hint)
+        hint = "The price that you pay for one GPU."
+        self.ask_number(form, "buy.card_price_usd", "GPU price, $", (0.01, 1e7), hint, "from the catalog")
+        hint = "Price of a server including its GPUs; replaces the price of the GPUs."
         self.ask_number(form, "buy.server_price_usd", "Server price, $", (0.01, 1e8), hint, "from the catalog")
         self.add_section("Owning", form, lambda _terms: dict(_PLACES)[self._place], opened=True)
 
@@ -106,7 +106,7 @@ class BuyQuestions(MoneyQuestions):
             "host_factor",
             "Server-to-GPU price ratio",
             (1, 10),
-            "Price of a whole server divided by the price of its cards.",
+            "Price of a whole server divided by the price of its GPUs.",
         )
         figure(
             "network_share",
@@ -163,18 +163,18 @@ class BuyQuestions(MoneyQuestions):
             "spares_fraction_per_year",
             "Spares, % per year",
             _SHARE,
-            "Yearly cost as a share of the cards' price.",
+            "Yearly cost as a share of the GPUs' price.",
             0.01,
         )
         figure("insurance_fraction_per_year", "Insurance, % per year", _SHARE, yearly, 0.01)
         figure("staff_usd_per_year", "Staff, $ per year", _MILLIONS, "Yearly cost of staff for these machines.")
-        figure("licence_usd_per_gpu_year", "Licenses, $/card", (0, 1e5), "Software licenses per card and year.")
+        figure("licence_usd_per_gpu_year", "Licenses, $/GPU", (0, 1e5), "Software licenses per GPU and year.")
         self.add_section("Running costs", form, lambda _terms: "operations, support, staff", opened=False)
 
     def _add_financing(self, form: LabelledForm) -> None:
         hint = "Annual rate at which future payments are discounted."
         self.ask_number(form, "discount_rate", "Discount, % per year", (0, 99), hint, scale=0.01)
-        hint = "Resale value as a share of the cards' price."
+        hint = "Resale value as a share of the GPUs' price."
         self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, hint, "from the price trend", 0.01)
         self.ask_number(
             form, "buy.loan_fraction", "Loan, %", _SHARE, "Share of the purchase price that is borrowed.", scale=0.01

@@ -63,7 +63,7 @@ class JobQuestions(MoneyQuestions):
         first, form, latency, more = (LabelledForm(theme) for _ in range(4))
         self.kind = RadioField(theme, _KINDS)
         first.add(
-            "Job", self.kind, lambda: "daily-hours", "The work that the cards are rented or bought for.", wide=True
+            "Job", self.kind, lambda: "daily-hours", "The work that the GPUs are rented or bought for.", wide=True
         )
         self.kind.edited.connect(self._choose_job_kind)
         self.ask_number(
@@ -91,12 +91,12 @@ class JobQuestions(MoneyQuestions):
         self.ask_number(form, "job.output_tokens", "Output, tokens", (1, 1e8), "Average output length per request.")
         self.ask_number(form, "job.peak_factor", "Peak ÷ average", (1, 1_000), "Peak load divided by average load.")
         self.ask_number(
-            form, "job.hours_per_day", "Hours per d&ay", (0.01, 24), "Hours per day in which the cards are in use."
+            form, "job.hours_per_day", "Hours per d&ay", (0.01, 24), "Hours per day in which the GPUs are in use."
         )
         self.ask_number(
-            form, "job.days_per_week", "Days per week", (0.1, 7), "Days per week on which the cards are in use."
+            form, "job.days_per_week", "Days per week", (0.1, 7), "Days per week on which the GPUs are in use."
         )
-        hint = "Years for which renting is compared with buying; bought cards are sold at their end."
+        hint = "Years for which renting is compared with buying; bought GPUs are sold at their end."
         self.ask_number(form, "horizon_years", "For how long, years", (0.05, 30), hint)
         hint = "Which cost the plan shows: renting or owning. The answer always compares both."
         self.ask_choice(form, "chosen", "Rent or own", _SIDES, hint)
@@ -156,7 +156,7 @@ class JobQuestions(MoneyQuestions):
 
     def _add_latency_fields(self, form: LabelledForm) -> None:
         titles = tuple((preset.id, preset.title) for preset in load_traffic_presets())
-        hint = "The lengths above, or the published lengths, conversations and targets of a kind of service."
+        hint = "Lengths as entered above, or the published lengths, conversations and targets of a kind of service."
         self.traffic = ChoiceField(self.theme, ((None, "fixed lengths"), *titles))
         self.place_field(form, "job.traffic_preset", "Traffic", self.traffic, hint)
         self.traffic.edited.connect(self._choose_traffic)
@@ -213,12 +213,12 @@ class RentQuestions(MoneyQuestions):
         self.offer = self.ask_choice(form, "rent.offer", "Offer", (_CHEAPEST,), hint)
         hint = "Your own rental price, which replaces the offer's price."
         self.ask_number(form, "rent.usd_per_gpu_hour", "Price, $/GPU-hour", (0.001, 1_000), hint, "offer's price")
-        hint = "Whether all cards must be in one machine (at most eight); “as needed”: only if they exchange data."
+        hint = "Whether all GPUs must be in one machine (at most eight); “as needed”: only if they exchange data."
         self.ask_choice(form, "rent.one_machine", "In one machine", _ONE_MACHINE, hint)
         hint = "Whether to include offers that are older than twelve months."
         self.ask_choice(form, "rent.include_history", "Include old offers", YES_OR_NO, hint)
         path, hint = "rent.mean_hours_between_interruptions", "Mean time between interruptions of a spot machine."
-        self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "card's typical interval")
+        self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "GPU's typical interval")
         hint = "Unit of time that is billed, if the offer does not state one."
         self.ask_choice(bill, "rent.billing_increment_seconds", "Billing increment", _INCREMENTS, hint)
         hint = "Billed hours per job in which nothing runs."
@@ -272,7 +272,7 @@ class CostControls(QWidget):
         self._workspace, self._theme = workspace, theme
         self._job_place, self._rent_place, self._buy_place = QVBoxLayout(), QVBoxLayout(), QVBoxLayout()
         self.recommend = push_button(
-            "Ch&oose for me…", "Compare all cards, numbers of cards and rental offers for this job."
+            "Ch&oose for me…", "Compare all GPUs, their numbers and rental offers for this job."
         )
         self.prices = push_button("Prices…", "Show the age of the prices, fetch new ones, or add your own offers.")
         self.copy = push_button("Cop&y", "Copy or save the answer.")

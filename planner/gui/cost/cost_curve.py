@@ -173,7 +173,7 @@ _TIMES: Final[tuple[Column[CostPoint], ...]] = (
         "GPU-hours",
         lambda point: point.gpu_hours,
         width=10,
-        about="GPU-hours used until then, of all cards together",
+        about="GPU-hours used until then, of all GPUs together",
     ),
 )
 _RENTING: Final = _money_column("rent", "Renting", "Total cost of renting until then, present value")

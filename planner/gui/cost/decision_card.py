@@ -78,7 +78,7 @@ class DecisionCard(QFrame):
         self._subject = make_label(selectable=True, wrap=True)
         self._saving_range = make_label(role="muted", selectable=True, wrap=True)
         self._note = make_label(selectable=True, wrap=True)
-        self.follow_note = link_button("", "Ctrl+Z takes it back.")
+        self.follow_note = link_button("", "Ctrl+Z undoes it.")
         self._bar = ConfidenceBar(theme)
         self._bar_ends = tuple(make_label(role="muted", font=theme.font("small")) for _ in range(2))
         self._confidence = make_label(selectable=True)
@@ -94,7 +94,7 @@ class DecisionCard(QFrame):
         self._break_even = make_label(selectable=True, wrap=True)
         self._price_dates = make_label(selectable=True, font=theme.font("small"))
         self.choose_hardware = push_button(
-            "Choose &hardware for me…", "Compare all cards, card counts and rental offers for this job."
+            "Choose &hardware for me…", "Compare all GPUs, their numbers and rental offers for this job.", "primary"
         )
         self._details_label = make_label(selectable=True, wrap=True)
         self.details = Section(theme, "Details", self._details_label)
@@ -212,7 +212,8 @@ class DecisionCard(QFrame):
         in_column(
             in_row(self._headline, STRETCH, self._confidence, spacing=space.large),
             bar_row,
-            in_row((self._subject, 1), self.choose_hardware, spacing=space.large),
+            self._subject,
+            in_row(self.choose_hardware, STRETCH),
             in_row(self._trial, self.back, STRETCH, spacing=space.small),
             self._saving_range,
             in_row((self._note, 1), self.follow_note, spacing=space.large),

@@ -273,7 +273,7 @@ class PinnedComparison(QWidget):
             self.subject,
             self.sentence,
             self._unlike,
-            self.figures,
+            in_row(self.figures, STRETCH),
             owner=self,
             spacing=theme.spacing.tiny,
         )

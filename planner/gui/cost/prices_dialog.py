@@ -86,7 +86,7 @@ class PricesDialog(QDialog):
         self.state = make_label(wrap=True)
         self.about = make_label(role="muted", wrap=True)
         self.held = make_label(role="warn", wrap=True)
-        self.search = QLineEdit(placeholderText="Search by provider, card or region")
+        self.search = QLineEdit(placeholderText="Search by provider, GPU or region")
         self.search.setAccessibleName("Search offers")
         self.search.setToolTip("Show only offers that contain this text")
         self.history = check_box(

@@ -97,7 +97,7 @@ class RequirementsForm(QWidget):
         choices.add("Re&ntal type", self.modes, lambda: ("on-demand",), "Rental types to consider.")
         gpus = "&GPUs per copy" if has_copies else "&GPUs"
         choices.add(gpus, self.counts, lambda: (1, 2, 4, 8), "Numbers of GPUs to consider.")
-        hint = "Maximum purchase price of all cards together, without the computers. It limits owned GPUs only."
+        hint = "Maximum purchase price of all GPUs together, without the computers. It limits owned GPUs only."
         choices.add("Pri&ce if bought, $", self.max_price, lambda: None, hint)
         limits.set_row_visible(self.deadline, period == "run")
         for shown in (Wish(), wish):  # what the form does not offer stays at its default

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QSizePolicy
 
 from planner.cost.terms import Service
 from planner.gui.cost.figures import FigureGrid
-from planner.gui.cost.rate_curve import RateCurvePanel
-from planner.gui.cost.served_minute import MinutePanel, ServedMinute
+from planner.gui.cost.serving_plots import MinutePanel, RateCurvePanel, ServedMinute
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button, push_button
@@ -78,7 +77,7 @@ class ServingPanel(QFrame):
         self._load = make_label(wrap=True, selectable=True)
         self._sample = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
         self.find_gpus = push_button(
-            "Find GPUs for these tar&gets…", "Simulate this service on all cards, and list those that meet its targets."
+            "Find GPUs for these tar&gets…", "Simulate this service on all GPUs, and list those that meet its targets."
         )
         self.open_trace = link_button(
             "Requests from a file…",
@@ -90,7 +89,9 @@ class ServingPanel(QFrame):
         self.setAcceptDrops(True)
         self.minute, self.curve = MinutePanel(theme), RateCurvePanel(theme)
         self.minute_section = Section(theme, "One simulated minute", self.minute, "each request, and the cache in use")
-        self.curve_section = Section(theme, "Latency over the rate", self.curve, "where it stops keeping up")
+        self.curve_section = Section(
+            theme, "Latency over the request rate", self.curve, "and where the service stops keeping up"
+        )
         self._lay_out()
         self.find_gpus.clicked.connect(self.search_requested)
         self.open_trace.clicked.connect(self._choose_trace)

@@ -42,7 +42,7 @@ from planner.serving.targets import Targets
 from planner.serving.traffic import Traffic, load_traffic_presets
 
 _CHOICE_WIDTH: Final = 160
-_WIDTH: Final = 1120
+_WIDTH: Final = 1200
 _HEIGHT: Final = 640
 _SMALLEST: Final = QSize(820, 560)
 _OBJECTIVES: Final = tuple(OBJECTIVES.items())
@@ -82,8 +82,8 @@ class ServingSearchDialog(HardwareSearchDialog):
         self.per_replica = ChoiceField(theme, CARD_COUNTS)
         self.budget = DecimalField(0.01, 1e9, placeholder="no limit", kind=MONEY)
         self.surely = check_box(
-            "Meet them over the &whole range",
-            "Only hardware on which the upper ends of all ranges are within the targets.",
+            "Surely meet the &targets",
+            "Only hardware on which the slow end of each latency's range is within its target.",
         )
         self._question = make_label(wrap=True, selectable=True)
         self._details = make_label(wrap=True, selectable=True)
@@ -117,7 +117,7 @@ class ServingSearchDialog(HardwareSearchDialog):
             self._tell(_NO_TARGETS, "warn")
             self._set_busy(busy=False)
             return
-        self._tell("Simulating the first cards…", "muted")
+        self._tell("Simulating the first GPUs…", "muted")
         self._set_busy(busy=True)
         plan, catalog = self._workspace.plan, self._workspace.catalog
         work = partial(plan_serving, plan, catalog, self._traffic, self._targets, self._today(), self.wish)
@@ -208,7 +208,7 @@ class ServingSearchDialog(HardwareSearchDialog):
         first, second = LabelledForm(self._theme), LabelledForm(self._theme)
         for choice in (self.objective, self.having, self.per_replica):
             choice.setMinimumWidth(_CHOICE_WIDTH)
-        first.add("&Best is", self.objective, lambda: _DEFAULTS.objective, "What the best option needs least of.")
+        first.add("&Best is", self.objective, lambda: _DEFAULTS.objective, "What the options are ranked by.")
         first.add("&Rent or own", self.having, lambda: _DEFAULTS.having, "Consider rented GPUs, owned GPUs, or both.")
         hint = "GPUs that share one copy of the model."
         second.add("&GPUs per replica", self.per_replica, lambda: _DEFAULTS.cards_per_replica, hint)

@@ -347,7 +347,7 @@ class CostTab(QuestionTab):
             return
         with self.workspace.step():
             terms = change_term(self.workspace.plan.cost, trial.path, trial.before)
-            self.workspace.apply("take the tried value back", cost=terms)
+            self.workspace.apply("end of the trial", cost=terms)
 
     def _show_trial(self) -> None:
         """Say in the card which value is tried, as long as the plan has it."""

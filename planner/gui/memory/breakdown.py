@@ -129,7 +129,7 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _ORIGINS: Final = {
     "model": "from the model",
     "workload": "your choice",
-    "card": "from the card",
+    "card": "from the GPU",
     "format": "from the format",
     "library": "from the library",
 }

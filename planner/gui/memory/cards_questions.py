@@ -166,7 +166,7 @@ class CardsQuestions(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._section)
-        bind(workspace, self.card, lambda value: workspace.answer("card", {"gpu": value}))
+        bind(workspace, self.card, lambda value: workspace.answer("GPU", {"gpu": value}))
         bind(
             workspace,
             self.count,
@@ -229,7 +229,7 @@ class CardsQuestions(QWidget):
         answer: dict[str, object] = {"count": sum(kind.count for kind in cards)}
         answer |= {"gpu": cards[0].id} if len(cards) == 1 else {"gpu": None, "workload.gpus": cards}
         try:
-            self._workspace.answer("cards", answer)
+            self._workspace.answer("GPUs", answer)
         except PlannerError as error:
             self.unequal.setVisible(True)
             self.unequal.show_problem(error_text(error))

@@ -60,7 +60,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         _stage_text,
         align="right",
         width=5,
-        help="Pipeline stage that these cards run",
+        help="Pipeline stage that these GPUs run",
     ),
     Column(
         "layers",
@@ -69,7 +69,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         lambda row: row.layers,
         align="right",
         width=6,
-        help="Number of layers on each of these cards",
+        help="Number of layers on each of these GPUs",
     ),
     gib_column(
         "needs",
@@ -77,7 +77,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         lambda row: row.share.total_bytes,
         lambda row: row.needs,
         7,
-        about="Memory that the plan needs on each of these cards",
+        about="Memory that the plan needs on each of these GPUs",
     ),
     Column(
         "used",
@@ -96,7 +96,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         lambda row: row.share.capacity_bytes,
         lambda row: row.usable,
         7,
-        about="Memory that a program can allocate on an otherwise empty card",
+        about="Memory that a program can allocate on an otherwise empty GPU",
     ),
     gib_column(
         "free",
@@ -113,7 +113,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         unknown="",
         width=15,
         tooltip=lambda row: f"{row.verdict}, {row.scarcity}: shown above" if row.scarcity else row.verdict,
-        about="Whether the plan fits on these cards",
+        about="Whether the plan fits on these GPUs",
     ),
 )
 

@@ -42,13 +42,13 @@ def _gib_column(
 _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     text_column("name", "GPU", lambda row: row.gpu.name, width=28, about="GPU on which the plan fits"),
     BUYING_COLUMN,
-    _gib_column("memory", "Memory", lambda row: row.gpu.memory_bytes, 12, about="Memory of the card"),
+    _gib_column("memory", "Memory", lambda row: row.gpu.memory_bytes, 12, about="Memory of the GPU"),
     _gib_column(
         "usable",
         "Usable",
         lambda row: row.usable.bytes if row.usable else None,
         11,
-        about="Memory that a program can allocate on an otherwise empty card",
+        about="Memory that a program can allocate on an otherwise empty GPU",
     ),
     _gib_column("free", "Free", lambda row: row.free_bytes, 9, about="Usable memory that the plan leaves"),
     text_column(
@@ -77,14 +77,14 @@ class FittingCards(QWidget):
         self.model = RecordTableModel(_COLUMNS, lambda row: row.gpu.id, self)
         self.table = RecordTable(self.model, theme)
         self.table.sort_by(BUYING_COLUMN.key)
-        self._use_button = push_button("&Use this card", role="primary")
+        self._use_button = push_button("&Use this GPU", role="primary")
         self._show_button = QPushButton("Show in the &catalog")
         self._advice_button = push_button("What &would help", "Show changes to the plan that make it fit.", "primary")
         self._choose_button = push_button(
-            "Choose &hardware for me…", "Look for several cards, machines and rentals on which the plan fits."
+            "Choose &hardware for me…", "Look for several GPUs, machines and rentals on which the plan fits."
         )
-        self._use_button.setToolTip("Put the selected card into the plan.")
-        self._show_button.setToolTip("Show all figures of these cards in the Catalog tab.")
+        self._use_button.setToolTip("Put the selected GPU into the plan.")
+        self._show_button.setToolTip("Show all figures of these GPUs in the Catalog tab.")
         self.setFocusProxy(self.table)
         self._list, self._alternatives = QWidget(), QWidget()
         in_column((self.table, 1), in_row(self._show_button, STRETCH, self._use_button), owner=self._list)
@@ -151,7 +151,7 @@ class FittingCards(QWidget):
     def _use_card(self, row: object) -> None:
         if isinstance(row, GpuRow):
             with self._workspace.step():
-                self._workspace.answer("card", {"gpu": row.gpu.id})
+                self._workspace.answer("GPU", {"gpu": row.gpu.id})
             self.done.emit()
 
     @Slot()

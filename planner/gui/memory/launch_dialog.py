@@ -58,7 +58,7 @@ class LaunchDialog(QDialog):
         self.unsaid = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
         self.copy = copy_button(self.preview.toPlainText)
         self.save = push_button(
-            "&Save to a folder…", "Write these files to a folder; a file with another content is not replaced"
+            "&Save to a folder…", "Write these files to a folder; existing files with other contents are not replaced"
         )
         self.save.clicked.connect(self._choose_folder)
         self.setWindowTitle("Launch settings")

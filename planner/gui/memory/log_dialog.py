@@ -46,8 +46,8 @@ _LOG_FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
 _TASK: Final = "read-log"
 _CHECKS_TASK: Final = "plan-checks"
 _EMPTY: Final = (
-    "Run the command on the real GPU, then paste what it prints: measured and estimated figures will stand here side "
-    "by side, with the range of the estimate and the likely reason of a difference."
+    "Run the command on the real GPU, then paste what it prints: measured and estimated figures then appear here side "
+    "by side, with the range of the estimate and the likely reason for each difference."
 )
 _REST_MS: Final = 200
 _FIELD_LINES: Final = 6
@@ -189,13 +189,13 @@ class LogSource(QWidget):
         self.field.setPlaceholderText("Paste the output of a run, or drop a log file here.")
         self.field.setMinimumHeight(self.field.fontMetrics().lineSpacing() * _FIELD_LINES + 2 * theme.spacing.small)
         self.open_button = push_button("&Open a file…", "Read a log from a file")
-        self.paste_button = push_button("Pa&ste", "Read what was copied")
+        self.paste_button = push_button("Pa&ste", "Paste from the clipboard")
         label = make_label("What it printe&d")
         label.setBuddy(self.field)
         about = make_label(
             (
-                "Output of these commands, and PyTorch's memory_summary(), snapshot as JSON or out-of-memory message; "
-                "metrics of the Trainer, PEFT or torchtune."
+                "Output of these commands; PyTorch's memory_summary(), memory snapshot as JSON or out-of-memory "
+                "message; metrics of the Trainer, PEFT or torchtune."
             ),
             "muted",
             theme.font("small"),
@@ -449,9 +449,9 @@ class LogDialog(QDialog):
                 f"{stored_text}"
             )
         if self._log_and_reading is None:
-            return "A log from the plan's engine on the plan's card can correct the estimate."
+            return "A log from the plan's engine on the plan's GPU can correct the estimate."
         return (
-            "This log cannot correct the estimate: a correction needs a card, a log from the plan's engine "
+            "This log cannot correct the estimate: a correction needs a GPU, a log from the plan's engine "
             "and a comparable run."
         )
 

@@ -218,7 +218,7 @@ class CurvePlot(DataChart[CurveData]):
     def _card_text(self, data: CurveData, capacity_bytes: int) -> str:
         """Return the card's label, without its name if that leaves too little of the curve free."""
         usable = f"{fmt.size(capacity_bytes)} usable"
-        named = f"{data.card or 'Card'}: {usable}"
+        named = f"{data.card or 'GPU'}: {usable}"
         width = QFontMetrics(self._theme.font("small")).horizontalAdvance(named)
         return named if width <= self.width() * _LARGEST_LABEL_SHARE else usable
 
@@ -277,7 +277,7 @@ _COLUMNS: Final[tuple[Column[MemoryPoint], ...]] = (
         "memory",
         "Memory",
         lambda point: point.total_bytes,
-        about="Memory that the plan needs on the fullest card with this value",
+        about="Memory that the plan needs on the fullest GPU with this value",
     ),
     _gib_column("low", "At least", lambda point: point.low_bytes, about="One case in twenty needs less"),
     _gib_column("high", "At most", lambda point: point.high_bytes, about="One case in twenty needs more"),

@@ -46,14 +46,14 @@ VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
         "Pinned plan",
         lambda row: row.other_bytes,
         lambda row: row.gib_texts[1],
-        about="Size in that plan",
+        about="Size in the pinned plan",
     ),
     _size_column(
         "difference",
         "Difference",
         lambda row: row.difference_bytes,
         lambda row: row.gib_texts[2],
-        about="Current plan less pinned plan",
+        about="Current plan minus pinned plan",
     ),
 )
 
@@ -77,7 +77,7 @@ class VersusPanel(QWidget):
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
         self.answer = make_label(wrap=True, selectable=True)
         self.bars = (StackedBar(theme), StackedBar(theme))
-        self.bars[1].setAccessibleName("Memory breakdown on one card, pinned plan")
+        self.bars[1].setAccessibleName("Memory breakdown on one GPU, pinned plan")
         self.settings = make_label(wrap=True, selectable=True)
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
         self._theme = theme

@@ -332,7 +332,7 @@ class StackedBar(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Memory breakdown on one card")
+        self.setAccessibleName("Memory breakdown on one GPU")
         theme.changed.connect(self._update_layout)
 
     def set_view(self, view: MemoryView, scale_end_bytes: int | None = None) -> None:

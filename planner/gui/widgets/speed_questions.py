@@ -29,10 +29,10 @@ class SpeedQuestions(Section):
         self.speed = DecimalField(1e-6, 1e12, placeholder="the estimate")
         self.unit = ChoiceField(theme, _UNITS)
         hint = (
-            "Speed of this plan on these cards. For other cards, the speed is scaled by the ratio of the two estimates."
+            "Speed of this plan on these GPUs. For other GPUs, the speed is scaled by the ratio of the two estimates."
         )
         form.add("Your spee&d", self.speed, lambda: None, hint)
-        form.add("Unit of speed", self.unit, self._default_unit, "Unit of the measured speed of all cards together.")
+        form.add("Unit of speed", self.unit, self._default_unit, "Unit of the measured speed of all GPUs together.")
         self._task = ""
         self.speed.edited.connect(self._apply_speed)
         self.speed.finished.connect(workspace.end_gesture)

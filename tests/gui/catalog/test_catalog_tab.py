@@ -76,7 +76,7 @@ def test_down_goes_from_the_search_to_the_table_and_enter_uses_the_card(tab, wor
     chosen = table.current_record.id
     QTest.keyClick(table, Qt.Key.Key_Return)
     assert workspace.plan.gpu == chosen
-    assert workspace.undo_stack.undoText() == f"card {table.current_record.gpu.name}"
+    assert workspace.undo_stack.undoText() == f"GPU {table.current_record.gpu.name}"
     assert tab.gpus.model.is_marked(table.currentIndex().row())
     workspace.undo_stack.undo()
     assert workspace.plan.gpu == "rtx-4090"
@@ -170,7 +170,7 @@ def test_memory_and_year_take_bounds(tab):
 
 
 def test_only_cards_that_fit_follow_the_plan(tab, workspace):
-    QTest.keyClick(box(tab, "&Only cards that fit"), Qt.Key.Key_Space)
+    QTest.keyClick(box(tab, "&Only what fits"), Qt.Key.Key_Space)
     before = len(shown(tab))
     workspace.answer("batch", {"workload.batch": 64})
     assert len(shown(tab)) < before
@@ -250,7 +250,7 @@ def test_systems_are_searched_described_and_used_with_all_their_cards(tab, works
     assert any(text.startswith("&Use 8 × H100") for text in said)
     QTest.keyClick(tab.systems.table, Qt.Key.Key_Return)
     assert (workspace.plan.gpu, workspace.plan.count) == (system.gpu_id, 8)
-    assert workspace.undo_stack.undoText() == f"cards of {system.name}"
+    assert workspace.undo_stack.undoText() == f"GPUs of {system.name}"
     type_search(tab, "zx spectrum")
     assert "“zx spectrum” leaves nothing to list. Without it there would be 54 systems." in texts(tab.systems.empty)
     switch_to(tab, "Accelerators")

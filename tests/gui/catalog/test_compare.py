@@ -124,7 +124,7 @@ def test_machines_are_counted_up_and_down_by_mouse_and_keyboard(page, tab, works
     )
     QTest.keyClick(table, Qt.Key.Key_Return)
     assert (workspace.plan.gpu, workspace.plan.count) == ("h100-sxm5-80gb", 16)
-    assert workspace.undo_stack.undoText() == "cards of 2 × DGX H100"
+    assert workspace.undo_stack.undoText() == "GPUs of 2 × DGX H100"
     QTest.keyClick(table, Qt.Key.Key_Minus)
     assert page.ids[2] == "systems:dgx-h100"
     assert not page._notes.isVisible()

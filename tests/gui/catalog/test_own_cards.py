@@ -140,7 +140,7 @@ def test_empty_fields_keep_the_catalog_values(own, workspace):
 def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     dialog = own.ask_new()
     press(dialog, QDialogButtonBox.StandardButton.Save)
-    assert dialog.problem.text() == "Name: A card needs a name. Enter one."
+    assert dialog.problem.text() == "Name: A GPU needs a name. Enter one."
     dialog.name._edit.setText("RTX 3090 48 GB")
     dialog.memory.set_value(48.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -179,7 +179,7 @@ def test_deleting_removes_own_cards_and_own_values(tab, own, workspace, failures
     assert tab.gpus.table.current_id == "mine"
     workspace.apply("card", gpu="mine")
     forget(own)
-    assert failures.pop().hint == "Choose another card for the plan first."
+    assert failures.pop().hint == "Choose another GPU for the plan first."
     assert own_hardware_file().read_text()
     workspace.apply("card", gpu="rtx-3090")
     tab.gpus.table.choose("mine")
@@ -221,7 +221,7 @@ def test_a_wrong_file_says_what_to_do_in_the_window(own, tmp_path, failures):
     (tmp_path / "wrong.json").write_text('{"a": 1}', encoding="utf-8")
     own.add_from(tmp_path / "wrong.json")
     hint = failures.pop().hint
-    assert "In the window, “Add a card like this one…” (menu Catalog, Your own)" in hint
+    assert "In the window, “Add a GPU like this one…” (menu Catalog, Your own)" in hint
     assert "in a shell, `gpu-planner gpus --show" in hint
 
 

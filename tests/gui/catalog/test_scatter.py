@@ -6,9 +6,8 @@ from PySide6.QtCore import QEvent, QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from planner.gui.catalog.scatter_data import padded_range, points_to_name, scatter_data, symbol_of
 from planner.gui.catalog.scatter_panel import PRESETS
-from planner.gui.catalog.scatter_plot import ScatterPlot
+from planner.gui.catalog.scatter_plot import ScatterPlot, padded_range, points_to_name, scatter_data, symbol_of
 from planner.gui.plot.pens import blended
 from planner.gui.settings import PlotChoice
 from planner.monitor.readings.inventory import Device

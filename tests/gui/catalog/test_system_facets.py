@@ -120,7 +120,7 @@ def test_rents_are_narrowed_once_they_are_read(page):
 def test_only_what_fits_and_what_is_sure_is_left(page):
     for field in ("only_fitting", "confirmed", "released"):
         page.facets._toggles[field].click()
-    assert page.facets._toggles["only_fitting"].text() == "&Only systems that fit"
+    assert page.facets._toggles["only_fitting"].text() == "&Only what fits"
     assert page.model.records
     for row in page.model.records:
         assert row.verdict in ("fits", "tight")

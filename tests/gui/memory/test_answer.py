@@ -2,7 +2,7 @@
 
 from memory_results import result
 
-from planner.gui.memory.answer import AnswerPanel
+from planner.gui.memory.tab import AnswerPanel
 from planner.present.format import THIN
 from planner.present.memory.view import memory_view
 

@@ -49,7 +49,7 @@ def test_return_uses_the_chosen_card(tab: MemoryTab, cards, qtbot):
 
 def test_the_button_uses_the_cheapest_that_surely_fits(tab: MemoryTab, cards, qtbot):
     sure = next(row for row in cards.model.records if row.verdict == "fits")
-    qtbot.mouseClick(button(cards, "Use this card"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(cards, "Use this GPU"), Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.gpu == sure.gpu.id
 
 
@@ -73,7 +73,7 @@ def test_where_no_card_fits_the_closest_is_named_and_no_table_shown(nothing_fits
     assert "The closest is " in heading
     assert heading.endswith("too much.")
     assert not nothing_fits.table.isVisible()
-    assert not button(nothing_fits, "Use this card").isVisible()
+    assert not button(nothing_fits, "Use this GPU").isVisible()
 
 
 def test_where_no_card_fits_what_would_help_is_one_click_away(tab: MemoryTab, nothing_fits, qtbot):

@@ -390,7 +390,7 @@ def test_a_trace_for_another_card_is_said_and_made_again(traced, qtbot, net):
     assert not traced.other_card.isVisible()
     traced.workspace.apply("card", gpu="h100-sxm5-80gb")
     assert traced.other_card.isVisible()
-    assert "another card, of CUDA 8.9" in traced.other_card.words.text()
+    assert "a GPU of compute capability 8.9" in traced.other_card.words.text()
     traced.other_card.again.click()
     trace = started(qtbot, traced)
     assert trace.request == asked.evolve(**operator_fields(traced.workspace.catalog.hardware.gpu("h100-sxm5-80gb")))

@@ -8,8 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from planner.gui.status_line import StatusLine
-from planner.gui.window import MainWindow, TabList
+from planner.gui.window import MainWindow, StatusLine, TabList
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.plan.files import save_plan
 

@@ -32,7 +32,7 @@ class OtherCardStrip(QWidget):
     def __init__(self, theme: Theme, tracer: Tracer) -> None:
         super().__init__()
         self.words = make_label(role="warn", wrap=True)
-        self.again = link_button("Trace again", "Trace the module again, with the operators of the plan's card.")
+        self.again = link_button("Trace again", "Trace the module again, with the operators of the plan's GPU.")
         in_row((self.words, 1), self.again, owner=self, spacing=theme.spacing.small)
         self.again.clicked.connect(tracer.trace_for_card)
         self.hide()
@@ -47,8 +47,8 @@ class OtherCardStrip(QWidget):
 
         if is_traced_for_other_card(traced.request, gpu):
             self.words.setText(
-                f"The trace was made for another card, of CUDA {traced.request.compute_capability}. "
-                f"The operators of the {gpu.name} may need other memory."
+                f"The trace was made for a GPU of compute capability {traced.request.compute_capability}. "
+                f"On the {gpu.name}, the operators may need a different amount of memory."
             )
             self.show()
 

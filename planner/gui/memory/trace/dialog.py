@@ -50,7 +50,7 @@ class AdvancedForm(QWidget):
         self.freeze = TextField(placeholder="nothing")
         self.rank = NumberField(1, 65_536, placeholder="none")
         self.steps = NumberField(1, 100)
-        self.assume = TextField(parse_assumed_values, "if empty, traced again to find bounds")
+        self.assume = TextField(parse_assumed_values, "if empty, more traces find bounds")
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
         form = new_form(theme)

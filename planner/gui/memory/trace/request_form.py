@@ -41,7 +41,7 @@ Options = tuple[tuple[object, str], ...]
 TASKS: Final[Options] = (("training", "Train"), ("inference", "Run"))
 ZERO_GRAD: Final[Options] = (
     ("after-step", "Freed after the step"),
-    ("before-backward", "Freed before the next backward"),
+    ("before-backward", "Freed before the next backward pass"),
     ("zeros", "Kept and set to zero"),
 )
 CHECKPOINTING: Final[Options] = (
@@ -126,7 +126,7 @@ def device_options(request: TraceRequest, card: Gpu | None) -> Options:
         if card is None or capability is None
         else [(("cuda", capability), f"compute capability {capability}, {card.name}")]
     )
-    options: Options = (*own, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
+    options: Options = (*own, (("cuda", None), "CUDA, any GPU"), (("cpu", None), "CPU, as on this computer"))
     return _options_including(options, device_of(request), f"compute capability {request.compute_capability}")
 
 
@@ -317,7 +317,7 @@ class RequestForm(QWidget):
 
     def _add_device_fields(self) -> None:
         form, theme = new_form(self._theme), self._theme
-        hint = "CUDA uses different operators than the CPU; which ones depends on the card."
+        hint = "CUDA uses different operators than the CPU; which ones depends on the GPU."
         self._add_field(form, "device", "Device", self._device, hint, get=device_of, set_value=with_device)
         hint = "Number of parallel processes (GPUs). Only one is traced; the others are not started."
         count = attrgetter("parallel.ranks")

@@ -54,7 +54,7 @@ _READ_DELAY_MS: Final = 200
 _SUFFIX: Final = ".py"
 _OWN_FOLDER: Final = "the script's folder"
 _MODULE_OPTION: Final = "-m "
-_IS_LIBRARY: Final = "The file defines modules and trains none: for one of them, choose the type “a module”."
+_IS_LIBRARY: Final = "The file defines modules but trains none. To trace one of them, choose the type “a module”."
 
 
 class ScriptForm(QWidget):
@@ -79,9 +79,9 @@ class ScriptForm(QWidget):
         form.add(
             "&Launched by",
             self.launcher,
-            hint="What stands before the script: torchrun --nproc_per_node=8, or accelerate launch.",
+            hint="Launcher of the script: torchrun --nproc_per_node=8, or accelerate launch.",
         )
-        form.add("Working &folder", self.folder, hint="Folder that the script is run in.")
+        form.add("Working &folder", self.folder, hint="Folder in which the script runs.")
         in_column(form, owner=self)
         self._reading = QTimer(self, singleShot=True, interval=_READ_DELAY_MS)
         self._add_buttons(theme)
@@ -107,7 +107,7 @@ class ScriptForm(QWidget):
         if self._is_module:
             target = Target(kind="program", place=self.script.text.removeprefix(_MODULE_OPTION).strip(), folder=folder)
             if not user_files(TraceRequest(target=target)):
-                hint = "Give the working folder that its package is in."
+                hint = "Choose the working folder that contains its package."
                 raise SpecError("script", f"there is no module {target.place}", hint)
         else:
             self.check_file()
@@ -148,7 +148,7 @@ class ScriptForm(QWidget):
             except ModelFileError as error:
                 problem = f"It {error.reason}. {error.hint}"
             if not self._file.is_file():
-                problem = f"There is no file {self._file}. Choose it, or the working folder that it is in."
+                problem = f"There is no file {self._file}. Choose it, or the working folder that contains it."
         self.folder.set_placeholder(os.getcwd() if self._is_module else _OWN_FOLDER)
         self.script.show_problem(problem)
         self.script.show_note(note)

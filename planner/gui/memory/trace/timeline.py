@@ -99,7 +99,7 @@ class TimelineData:
         if self.for_tensors_bytes is None:
             return ""
         usable = f"of {fmt.size(self.result.capacity_bytes)} usable"
-        return f"{self.card or 'The card'}: {fmt.size(self.for_tensors_bytes)} for tensors, {usable}"
+        return f"{self.card or 'The GPU'}: {fmt.size(self.for_tensors_bytes)} for tensors, {usable}"
 
     @cached_property
     def card_in_view(self) -> bool:

@@ -12,14 +12,13 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.paths import traces_dir
 from planner.plan.plan import Plan
-from planner.trace.recording import TracedFacts
+from planner.trace.recording import TracedFacts, TraceRecording
 from planner.trace.request import TraceRequest
 from planner.trace.user_code import content_digest
 
 # Imported here or on use, to keep the start of the window fast.
 if TYPE_CHECKING:
     from planner.trace.messages import TraceProgress
-    from planner.trace.recording import TraceRecording
 
 IDLE_MS: Final = 400
 _TASK: Final = "trace"
@@ -31,7 +30,7 @@ class RunningTrace(Protocol):
     def cancel(self) -> None:
         """Cancel the trace."""
 
-    def result(self) -> "TraceRecording":
+    def result(self) -> TraceRecording:
         """Wait for the end of the trace and return its recording."""
 
 

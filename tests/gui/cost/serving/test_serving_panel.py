@@ -6,8 +6,8 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from planner.cost.terms import CostTerms, DailyHours, Service
-from planner.gui.cost.served_minute import ServedMinute
 from planner.gui.cost.serving_panel import ServingPanel
+from planner.gui.cost.serving_plots import ServedMinute
 from planner.gui.cost.serving_search import ServingSearchDialog
 from planner.gui.cost.tab import CostTab
 from planner.plan.plan import ModelChoice
