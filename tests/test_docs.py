@@ -31,13 +31,6 @@ from planner.workload.workload import Inference, Training
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-REFERENCE = (
-    "reference/command-line.md",
-    "reference/workload.md",
-    "reference/python.md",
-    "reference/glossary.md",
-    "gpu-basics.md",
-)
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS["README.md"]
@@ -237,11 +230,11 @@ def _script(folder: str, name: str, monkeypatch):
     return importlib.import_module(name)
 
 
-@pytest.mark.parametrize("name", REFERENCE)
-def test_the_reference_is_what_the_code_says(name, monkeypatch):
-    reference = _script(".ci", "reference", monkeypatch)
-    stored = (DOCS / name).read_text(encoding="utf-8")
-    assert reference.pages()[name] == stored, "run python .ci/reference.py"
+def test_the_reference_is_what_the_code_says(monkeypatch):
+    pages = _script(".ci", "reference", monkeypatch).pages()
+    assert {str(page.relative_to(DOCS)) for page in (DOCS / "reference").iterdir()} < set(pages)
+    stale = [name for name, text in pages.items() if text != (DOCS / name).read_text(encoding="utf-8")]
+    assert stale == [], "run python .ci/reference.py"
 
 
 @pytest.mark.parametrize("name", ["accuracy", "throughput_accuracy"])
@@ -250,8 +243,8 @@ def test_tables_of_accuracy_are_what_the_benchmarks_measure(name, monkeypatch, t
     page = tmp_path / "accuracy.md"
     page.write_text(TEXTS["docs/accuracy.md"], encoding="utf-8")
     monkeypatch.setattr(tables, "DOCS", tmp_path)
-    monkeypatch.setattr(sys, "argv", [name, "--table"])
-    benchmark.main()
+    monkeypatch.setattr(sys, "argv", [name, "--table", "--check"])
+    assert benchmark.main() == 0, "an aim is not met"
     assert page.read_text(encoding="utf-8") == TEXTS["docs/accuracy.md"], f"run python benchmarks/{name}.py --table"
 
 

@@ -139,7 +139,6 @@ FILES = {
     "field.json": b'{"schema_version": 1, "model": {"id": "x"}, "colour": 1}',
     "stranger.json": b'{"schema_version": 1, "model": {"id": "nobody/nothing"}}',
     "card.json": b'{"schema_version": 1, "model": {"id": "meta-llama/Llama-3.1-8B"}, "gpu": "gtx-9999"}',
-    "type.json": b'{"model_type": "frobnicator"}',
     "deep.json": b'{"schema_version": ' + b"[" * 100_000,
 }
 
@@ -175,7 +174,6 @@ FILES = {
         ("field.json", "colour: there is no such field"),
         ("stranger.json", "'nobody/nothing'"),
         ("card.json", "'gtx-9999'"),
-        ("type.json", "model_type 'frobnicator'"),
         ("folder", "without a config.json"),
         ("loop.json", "loop.json: cannot be read"),
         ("/dev/zero", "is not a regular file"),

@@ -50,10 +50,13 @@ def test_it_is_traced_and_the_answer_says_so(config, tmp_path, capsys):
 
 def test_a_type_that_transformers_does_not_know_either_is_refused_with_both_reasons(config, capsys):
     assert main(["fit", config(model_type="frobnicate")]) == 2
-    said = capsys.readouterr().err
-    assert "model_type 'frobnicate' is not one of the" in said
-    assert "does not support the model type 'frobnicate'" in said
-    assert "--supported" in said
+    printed = capsys.readouterr()
+    error, hint = printed.err.split("\nhint: ")
+    assert error.startswith("error: ")
+    assert "model_type 'frobnicate' is not one of the" in error
+    assert "does not support the model type 'frobnicate'" in error
+    assert "--supported" in hint
+    assert printed.out == ""
 
 
 def test_without_pytorch_the_answer_names_what_to_install(config, capsys, monkeypatch):

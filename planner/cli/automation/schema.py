@@ -3,10 +3,11 @@
 import ast
 import inspect
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from itertools import pairwise
-from textwrap import dedent
 from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter
@@ -123,15 +124,21 @@ def field_docstrings(kind: type) -> dict[str, str]:
     """Return the docstrings below the fields of a class and of those that it inherits from, by field."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
-        try:
-            (defined,) = ast.parse(dedent(inspect.getsource(each))).body
-        except (OSError, TypeError, SyntaxError):  # made while running, or part of Python itself
-            continue
-        for field, below in pairwise(defined.body if isinstance(defined, ast.ClassDef) else ()):
+        for field, below in pairwise(_class_bodies(each.__module__).get(each.__qualname__, ())):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     found[name] = inspect.cleandoc(text).replace("\n", " ")
     return found
+
+
+@cache
+def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """Return the statements of each class of a module; none if Python has no source of it, as of its built-in parts."""
+    try:
+        parsed = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError):
+        return {}
+    return {node.name: node.body for node in parsed.body if isinstance(node, ast.ClassDef)}
 
 
 def _untitled(schema: Mapping[str, Any]) -> dict[str, Any]:
