@@ -50,9 +50,9 @@ window.show()
 window.grab()
 """
 IMPORT_PYDANTIC = "from pydantic import BaseModel"
-FIT = "from planner.cli.main import main; main(['fit', 'meta-llama/Llama-3.1-8B', '--gpu', 'RTX 4090'])"
+FIT = "from planner.__main__ import main; main(['fit', 'meta-llama/Llama-3.1-8B', '--gpu', 'RTX 4090'])"
 REPORT = """
-from planner.cli.main import main
+from planner.__main__ import main
 plan = ["meta-llama/Llama-3.1-8B", "--profile", "vllm", "--batch", "32", "--gpu", "l40s", "--requests-per-day", "20000"]
 main(["report", *plan, "--date", "2026-11-22", "-o", {!r}])
 """

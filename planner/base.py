@@ -40,7 +40,7 @@ class Spec(BaseModel, metaclass=_SpecType):
     raises a `SpecError` for wrong fields; `model_validate` and `evolve` leave the wording to their callers.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def evolve(self, **changes: object) -> Self:
         """Return a copy with `changes` to its fields, validated like a new value (`model_copy` would not validate).

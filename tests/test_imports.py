@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("PySide6", "shiboken6", "pyqtgraph", "torch", "transformers", "numpy")
-FIT = "from planner.cli.main import main; main(['fit', 'meta-llama/Llama-3.1-8B', '--gpu', 'RTX 4090'])"
+FIT = "from planner.__main__ import main; main(['fit', 'meta-llama/Llama-3.1-8B', '--gpu', 'RTX 4090'])"
 GPUS = "from planner.cli.main import main; main(['gpus', '4090'])"
 WINDOW = "from planner.gui.app import create; app, window = create([]); window.grab()"
 LATER = (

@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 does not fit (only with `--check`), 2 invalid input, 3 the
 unhandled error.
 """
 
-import atexit
 import codecs
 import errno
 import gc
@@ -206,27 +205,8 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"gpu-planner {__version__}")
         return 0
     if first in COMMANDS:
-        with _short_run_settings():
-            return int(importlib.import_module(COMMANDS[first].module).run(arguments[1:]))
+        return int(importlib.import_module(COMMANDS[first].module).run(arguments[1:]))
     return _open_window(arguments)
-
-
-@contextmanager
-def _short_run_settings() -> Iterator[None]:
-    """Turn off garbage collection and plugin search, which take a fifth of a short run.
-
-    Garbage collection is off during the run and at its end; pydantic does not search every installed distribution for
-    plugins, which this program does not use.
-    """
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    collecting = gc.isenabled()
-    gc.disable()
-    atexit.register(gc.freeze)
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _open_window(paths: list[str]) -> int:
@@ -248,6 +228,7 @@ def _open_window(paths: list[str]) -> int:
         what = f"{missing[0]} is" if len(missing) == 1 else f"{len(missing)} libraries are"
         message = f"cannot open the window: {what} missing on this system"
         return _print_error(message, f"{packages_hint(missing)} {_WITHOUT_WINDOW}", ENVIRONMENT)
+    gc.enable()  # which commands run without
     try:
         app = importlib.import_module("planner.gui.app")
     except ImportError as error:
