@@ -29,7 +29,7 @@ from planner.workload.workload import Inference, Training, Workload
 
 if TYPE_CHECKING:
     from planner.gui.memory.fitting_cards import FittingCards
-    from planner.plan.recipes.preset import Preset
+    from planner.plan.recipes import Preset
 
 _RECIPES_WIDTH = 620
 _LIST_WIDTH, _LIST_HEIGHT = 800, 460
@@ -59,7 +59,7 @@ class PresetButton(QPushButton):
     def open(self) -> None:
         """Open the list of recipes below the button."""
         # Imported here and below, on first use, to keep the start of the window fast.
-        from planner.plan.recipes.preset import load_presets
+        from planner.plan.recipes import load_presets
         from planner.present.plan.starting_points import preset_detail
 
         hardware = self._workspace.catalog.hardware
@@ -71,7 +71,7 @@ class PresetButton(QPushButton):
 
     @Slot(object)
     def _apply_preset(self, preset: "Preset") -> None:
-        from planner.plan.recipes.preset import with_preset
+        from planner.plan.recipes import with_preset
         from planner.present.plan.starting_points import preset_notes
 
         workspace = self._workspace
