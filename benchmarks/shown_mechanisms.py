@@ -17,13 +17,13 @@ from typing import Final, NamedTuple
 from accuracy import FAR, truth
 from explained_misses import reason_for
 from memory_rows import Predicted, Row, card_named
-from old_transformers import CONTEXTS
+from old_transformers import CONTEXTS, exllama_bytes
 from stated_networks import architecture_of
 from truth_rows import predict
 
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes
-from planner.memory.weights import weight_bytes
+from planner.memory.weights import MATRIX_ROLES, weight_bytes
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog, load_catalog
 from planner.trace.allocator import CachingAllocator, MemoryBlock
@@ -32,7 +32,7 @@ from planner.trace.recording import Allocations
 from planner.trace.replay import AllocatorReplay, replay
 from planner.trace.request import Target, TraceRequest
 from planner.trace.run import trace
-from planner.units import GIB
+from planner.units import GIB, MB, MIB
 
 _SCRIPT: Final = Path(__file__).resolve().parent / "nets" / "mechanisms.py"
 _HALF: Final = 2
@@ -107,6 +107,28 @@ def _generating(found: _Found) -> int:
     return last_peak_bytes(run) + found.workspace
 
 
+def _counted_in_mib(found: _Found) -> int:
+    """Return what BERT's loop holds, read as its page does where what it heads MB are MiB: as 10⁶ bytes each."""
+    row, workspaces = found.row, 2 * found.workspace
+    run = f"bert_summed,{row.technique.partition('=')[2]},{row.batch},{row.length}"
+    return round((last_peak_bytes(run) + workspaces) / MIB * MB)
+
+
+def _second_exllama(found: _Found) -> int:
+    """Return the estimate with the scratch space of ExLlamaV2's kernels in place of the first version's buffer.
+
+    **Formula**: max over quantised matrices of 2 · inputs · outputs + 4 · outputs · 2,048 tokens · 8 sequences + 256.
+
+    **Source**: AutoGPTQ 0.7.1 nn_modules/qlinear/qlinear_exllamav2.py `QuantLinear.scratch_space_fixed`,
+    modeling/_utils.py `autogptq_post_init`.
+    """
+    shapes = {
+        tensor.shape for tensor, _ in found.architecture.main.tensors_with_counts() if tensor.role in MATRIX_ROLES
+    }
+    scratch = max(2 * outputs * inputs + 4 * outputs * 2048 * 8 + 256 for outputs, inputs in shapes)
+    return found.estimate.bytes + scratch - exllama_bytes(found.row.scheme, found.architecture)
+
+
 def _without_head(found: _Found) -> int:
     """Return what DistilBERT holds, block by block."""
     row = found.row
@@ -157,7 +179,9 @@ def _unfused(found: _Found) -> int:
 
 _RUNS: Final[tuple[tuple[str, Callable[[_Found], int]], ...]] = (
     (r"qwen3-", _in_pieces),
+    (r"qwen15-04[12]", _second_exllama),
     (r"sdpa-0(1[3-9]|2[0-4])", _generating),
+    (r"sdpa-0(26|28|30|32)", _counted_in_mib),
     (r"sdpa-0(49|5\d|6[0-4])", _without_head),
     (r"rasbt-00[56]", _book),
     (r"bertl-008", _adafactor),

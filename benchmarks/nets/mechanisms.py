@@ -67,6 +67,23 @@ def bert_generating(attention: str, batch: str, prompt: str, written: str) -> No
     del outputs
 
 
+def bert_summed(attention: str, batch: str, tokens: str) -> None:
+    """Take steps with the sum of all logits as the loss and without an optimizer, in fp32.
+
+    **Source**: huggingface/optimum tests/benchmark/benchmark_bettertransformer_training_minimal.py, and the script of
+    huggingface/transformers#31031 that comes from it (`model.zero_grad()`, `outputs.logits.sum().backward()`).
+    """
+    config = transformers.BertConfig(attn_implementation=attention)
+    with torch.device("cuda"):
+        model = transformers.BertLMHeadModel(config)
+    model.train()
+    ids = torch.zeros(int(batch), int(tokens), dtype=torch.int64, device="cuda")
+    for _ in range(6):
+        model.zero_grad()
+        outputs = model(ids, attention_mask=torch.ones_like(ids))
+        outputs.logits.sum().backward()
+
+
 def distilbert(attention: str, batch: str, tokens: str) -> None:
     """Read a batch with a DistilBERT without a head that was cast on the card, while the first result is still held.
 
@@ -244,7 +261,8 @@ def bert_adafactor(batch: str, tokens: str) -> None:
 
 
 RUNS: Final[dict[str, Callable[..., None]]] = {
-    one.__name__: one for one in (prompt_in_pieces, bert_generating, distilbert, image, book_gpt, bert_adafactor)
+    one.__name__: one
+    for one in (prompt_in_pieces, bert_generating, bert_summed, distilbert, image, book_gpt, bert_adafactor)
 }
 
 if __name__ == "__main__":
