@@ -176,8 +176,8 @@ class NewCardDialog(_CardDialog):
         self.power = DecimalField(1, MOST_WATTS, placeholder=_catalog_value_text(base.board_power_watts, 1), kind=WATTS)
         self.paid = DecimalField(0.01, MOST_USD, placeholder="not set", kind=MONEY)
         self.form.add("&Name", self.name, lambda: "", "Name under which the catalog lists the card.")
-        self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
-        self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")
+        self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole GPU.")
+        self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole GPU.")
         self.form.add("Po&wer, W", self.power, lambda: None, "Board power of the card.")
         self.form.add(
             "&Paid, USD",
@@ -294,7 +294,7 @@ class OwnCards:
 
     def choose_file(self) -> None:
         """Ask for a hardware file and import its cards."""
-        chosen, _ = QFileDialog.getOpenFileName(self._parent, "Add cards of your own", "", _HARDWARE_FILES)
+        chosen, _ = QFileDialog.getOpenFileName(self._parent, "Add GPUs of your own", "", _HARDWARE_FILES)
         if chosen:
             self.add_from(Path(chosen))
 
