@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from planner.cli.money_options import add_money_options, option_of, plan_with_money
 from planner.cli.parser import Parser, row_limit_or_none
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
-from planner.cli.table import TableColumn, column_table, prose_width, table, terminal_width, wrap
+from planner.cli.table import TableColumn, column_table, prose_width, table, terminal_width, wrap, wrap_phrase
 from planner.cli.user_catalog import user_catalog
 from planner.cost.carbon import carbon_by_region
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
@@ -286,7 +286,7 @@ def cost_blocks(answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str
     prose, result = prose_width(shown.width), answer.estimate.result
     yield _wrapped_sentences(result_lines(result, answer.card, answer.today), prose)
     if result.blocked is not None:
-        yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
+        yield wrap_phrase(plan_phrase(answer.evaluation, answer.catalog), prose)
         yield _memory_advice_block(answer, shown.width)
         return
     yield _decision_table(result.answer, shown.width)
@@ -295,7 +295,7 @@ def cost_blocks(answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str
     )
     yield _wrapped_sentences(_hybrid_sentences(answer), prose)
     yield _wrapped_sentences((modes_sentence(result), _faster_rental_sentence(answer)), prose)
-    yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
+    yield wrap_phrase(plan_phrase(answer.evaluation, answer.catalog), prose)
     if answer.evaluation.time is not None:
         view = time_view(answer.evaluation.time)
         yield _wrapped_sentences((view.answer, view.reason), prose)

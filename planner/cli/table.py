@@ -1,6 +1,7 @@
 """Text for the terminal: wrapped prose, tables that fit its width, and a progress line."""
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from planner.present.columns import Column, Detail, DetailGroup, Row
 
 _GAP: Final = "  "
+NO_BREAK: Final = "\u00a0"
+"""Blank at which no line is broken; to be replaced by a plain one after wrapping."""
 _NARROWEST_PROSE: Final = 20
 _WIDEST_PROSE: Final = 100
 _NARROWEST_CUT: Final = 12
@@ -154,6 +157,12 @@ def wrap(text: str, width: int | None, first: str = "", rest: str | None = None)
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def wrap_phrase(phrase: str, width: int) -> str:
+    """Return a plan as a phrase, wrapped at `width` only between its parts, so that no name is broken."""
+    unbroken = re.sub(r"(?<![,·]) (?!·)", NO_BREAK, phrase)
+    return wrap(unbroken, width).replace(NO_BREAK, " ")
 
 
 def _longest_word(texts: Iterable[str]) -> int:

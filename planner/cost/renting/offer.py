@@ -98,7 +98,7 @@ class Offer(Spec):
             if not LOWEST_USD_PER_GPU_HOUR < price / self.gpu_count < HIGHEST_USD_PER_GPU_HOUR:
                 raise ValueError(
                     f"the {mode} price of {price:,.4g} USD an hour for {self.gpu_count:g} cards is not between "
-                    f"{LOWEST_USD_PER_GPU_HOUR:g} and {HIGHEST_USD_PER_GPU_HOUR:g} USD per GPU and hour"
+                    f"{LOWEST_USD_PER_GPU_HOUR:g} and {HIGHEST_USD_PER_GPU_HOUR:g} USD per card and hour"
                 )
         if "on-demand" in prices and prices.get("spot", 0.0) > prices["on-demand"]:
             raise ValueError("the spot price is above the on-demand price")
