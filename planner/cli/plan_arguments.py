@@ -172,7 +172,7 @@ def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormu
         PlannerError: If an option is not allowed, or the trace fails.
     """
     # Few models have no formulas, and a trace takes a while to load.
-    from planner.cli.progress import ProgressLine
+    from planner.cli.table import ProgressLine
     from planner.plan.trace_request import request_of_unread_model
     from planner.trace.analysis.memory import facts_of
     from planner.trace.run import missing_packages_hint, trace

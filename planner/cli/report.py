@@ -1,10 +1,9 @@
 """Text report on the memory of a plan: the answer first, the evidence below."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
-from planner.cli.table import TableColumn, prose_width, table, wrap
+from planner.cli.table import NO_BREAK, TableColumn, prose_width, table, wrap, wrap_phrase
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, TermRow
 
@@ -17,7 +16,6 @@ _CARD_HEADS: Final = (
     TableColumn(""),
     TableColumn(""),
 )
-_NO_BREAK: Final = "\u00a0"
 
 
 def memory_report(
@@ -37,22 +35,16 @@ def memory_report(
     prose = prose_width(width)
     blocks = [
         "\n".join(wrap(sentence, prose) for sentence in view.sentences),
-        _wrapped_phrase(subject, prose),
+        wrap_phrase(subject, prose),
         _term_table(view, width) if view.terms else "",
         *(_explained_term(row, prose) for row in view.terms if explain),
         _phase_table(view, width) if view.phases else "",
         _card_table(view, width) if view.devices else "",
         *more,
         "\n".join(wrap(note, prose, "- ") for note in (*view.notes, *view.at_least)),
-        wrap(f"Defaults used: {_joined_options(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
+        wrap(f"Defaults used: {_joined_options(defaults)}", prose).replace(NO_BREAK, " ") if defaults else "",
     ]
     return "\n\n".join(block for block in blocks if block)
-
-
-def _wrapped_phrase(subject: str, width: int) -> str:
-    """Return `subject` wrapped at `width`, only between its parts, so that no name is broken."""
-    unbroken = re.sub(r"(?<![,·]) (?!·)", _NO_BREAK, subject)
-    return wrap(unbroken, width).replace(_NO_BREAK, " ")
 
 
 def _term_table(view: MemoryView, width: int | None) -> str:
@@ -106,4 +98,4 @@ def _part_line(part: PartRow) -> str:
 
 def _joined_options(options: tuple[str, ...]) -> str:
     """Return the options joined so that no line break separates an option from its value."""
-    return " ".join(option.replace(" ", _NO_BREAK) for option in options)
+    return " ".join(option.replace(" ", NO_BREAK) for option in options)

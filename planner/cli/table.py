@@ -1,18 +1,21 @@
-"""Plain-text tables and lists of details, aligned and fitted to the terminal's width."""
+"""Text for the terminal: wrapped prose, tables that fit its width, and a progress line."""
 
 import os
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self, TextIO
 
 if TYPE_CHECKING:
     from planner.present.columns import Column, Detail, DetailGroup, Row
 
-
 _GAP: Final = "  "
+NO_BREAK: Final = "\u00a0"
+"""Blank at which no line is broken; to be replaced by a plain one after wrapping."""
 _NARROWEST_PROSE: Final = 20
 _WIDEST_PROSE: Final = 100
 _NARROWEST_CUT: Final = 12
@@ -37,6 +40,44 @@ class TableColumn(NamedTuple):
     unit: str = ""
     narrowest: int = 12
     keep: Literal["start", "end"] = "start"
+
+
+_DETAIL_COLUMNS: Final = (
+    TableColumn("Figure", flexible=True, narrowest=16),
+    TableColumn("Value", flexible=True, narrowest=16),
+    TableColumn("Certainty", flexible=True),
+    TableColumn("Source"),
+)
+
+
+class ProgressLine:
+    """Progress line on `stream`, shown within the context and only if the stream is a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown_length = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shown_length:
+            self.show("")
+            self._stream.write("\r")
+            self._stream.flush()
+
+    def show(self, text: str) -> None:
+        """Replace the line by `text`."""
+        if not self._stream.isatty():
+            return
+        # One column stays free: a full line would move the cursor to the next line.
+        text = text[: shutil.get_terminal_size().columns - 1]
+        # Blanks instead of an escape sequence, which Windows consoles do not interpret by default.
+        self._stream.write(f"\r{text.ljust(self._shown_length)}")
+        self._stream.flush()
+        self._shown_length = max(self._shown_length, len(text))
 
 
 def terminal_width() -> int | None:
@@ -118,6 +159,12 @@ def wrap(text: str, width: int | None, first: str = "", rest: str | None = None)
     )
 
 
+def wrap_phrase(phrase: str, width: int) -> str:
+    """Return a plan as a phrase, wrapped at `width` only between its parts, so that no name is broken."""
+    unbroken = re.sub(r"(?<![,·]) (?!·)", NO_BREAK, phrase)
+    return wrap(unbroken, width).replace(NO_BREAK, " ")
+
+
 def _longest_word(texts: Iterable[str]) -> int:
     return max((len(word) for text in texts for word in text.split()), default=0)
 
@@ -155,14 +202,6 @@ def _shrunk_widths(heads: Sequence[TableColumn], widths: list[int], width: int) 
 def _aligned_cell(text: str, head: TableColumn, size: int) -> str:
     shown = text if len(text) <= size else (f"…{text[1 - size :]}" if head.keep == "end" else f"{text[: size - 1]}…")
     return shown.rjust(size) if head.align == "right" else shown.ljust(size)
-
-
-_DETAIL_COLUMNS: Final = (
-    TableColumn("Figure", flexible=True, narrowest=16),
-    TableColumn("Value", flexible=True, narrowest=16),
-    TableColumn("Certainty", flexible=True),
-    TableColumn("Source"),
-)
 
 
 def details(name: str, groups: "Sequence[DetailGroup]", notes: Sequence[str]) -> str:

@@ -46,21 +46,21 @@ def _derived_field(figure: DerivedFigure) -> QueryField[Gpu]:
 
 PRICE_FIELDS: Final = {
     "street": ("Street price", "median of the known street prices"),
-    "used": ("Used price", "median of the known prices of used cards"),
-    "rent": ("Rent", "lowest on-demand price per card and hour"),
+    "used": ("Used price", "median of the known prices of used GPUs"),
+    "rent": ("Rent", "lowest on-demand price per GPU and hour"),
 }
 """Query fields of prices that are not part of a card's record, with title and help; price kinds are never mixed."""
 
-_PRICE: Final = "what one card costs: asked by sellers, else the list price at launch; the list says which"
-_VENDORS: Final = "vendor of the card, such as NVIDIA, AMD, Intel, Apple, Google or Huawei"
+_PRICE: Final = "what one GPU costs: asked by sellers, else the list price at launch; the list says which"
+_VENDORS: Final = "vendor of the GPU, such as NVIDIA, AMD, Intel, Apple, Google or Huawei"
 _SEGMENTS: Final = "market segment: consumer, workstation, datacenter, edge, soc or tpu"
-_CAPABILITY: Final = "compute capability of NVIDIA cards, compared as a version; target of AMD cards, such as gfx942"
+_CAPABILITY: Final = "compute capability of NVIDIA GPUs, compared as a version; target of AMD GPUs, such as gfx942"
 _CERTAINTY: Final = (
     "certainty of the figures: confirmed (two documents agree), single-source, conflicting, preliminary or yours"
 )
 _HOURS: Final = "hours for one run of the plan's job; hours per month for services and daily use"
 _JOB: Final = "cost of one run of the plan's job, or of one month, at the cheapest comparable offer"
-_TOKENS: Final = "cost per million tokens of the plan's job, to compare cards that process different amounts per month"
+_TOKENS: Final = "cost per million tokens of the plan's job, to compare GPUs that process different amounts per month"
 
 GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
     field.name: field
@@ -70,8 +70,8 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
         _OF.text("segment", "Segment", _SEGMENTS, "segment"),
         _OF.text("architecture", "Architecture", "architecture of the chip, such as Ada Lovelace", "architecture"),
         _OF.number("year", "Year", "", "year of release", "year"),
-        _OF.number("memory_gib", "Memory", "GiB", "physical memory of the whole card", "memory_bytes", GIB),
-        _OF.number("bandwidth", "Bandwidth", "GB/s", "memory bandwidth of the whole card", "bandwidth_bytes_per_s", GB),
+        _OF.number("memory_gib", "Memory", "GiB", "physical memory of the whole GPU", "memory_bytes", GIB),
+        _OF.number("bandwidth", "Bandwidth", "GB/s", "memory bandwidth of the whole GPU", "bandwidth_bytes_per_s", GB),
         *(
             _OF.number(name, title, unit, f"dense {title} rate", methodcaller("ops_per_s", title.lower()), TERA)
             for name, title, unit in (
@@ -82,18 +82,18 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
                 ("int8_dense", "INT8", "TOPS"),
             )
         ),
-        _OF.number("power", "Power", "W", "board power of the card", "board_power_watts"),
+        _OF.number("power", "Power", "W", "board power of the GPU", "board_power_watts"),
         QueryField("price", "Price", "USD", _PRICE, "number", _price),
         _OF.number("launch_price", "Launch price", "USD", "list price at launch", "launch_price_usd"),
         QueryField("compute_capability", "Capability", "", _CAPABILITY, "version", _compute_capability),
         *(_OF.price(word, title, about) for word, (title, about) in PRICE_FIELDS.items()),
-        _OF.number("paid", "Paid", "USD", "price that you paid for your own card", "purchase_price_usd"),
+        _OF.number("paid", "Paid", "USD", "price that you paid for your own GPU", "purchase_price_usd"),
         *(_derived_field(figure) for figure in DERIVED_FIGURES.values()),
-        _OF.flag("nvlink", "NVLink", "true where NVLink can connect several cards", _has_nvlink),
-        _OF.flag("mig", "MIG", "true where the card can be split into MIG instances", "mig"),
+        _OF.flag("nvlink", "NVLink", "true where NVLink can connect several GPUs", _has_nvlink),
+        _OF.flag("mig", "MIG", "true where the GPU can be split into MIG instances", "mig"),
         _OF.number("devices", "Devices", "", "number of devices that frameworks see", "device_count"),
         _OF.flag("laptop", "Laptop", "true for laptop GPUs", "is_laptop"),
-        _OF.flag("preliminary", "Preliminary", "true where figures of the card may change", "preliminary"),
+        _OF.flag("preliminary", "Preliminary", "true where figures of the GPU may change", "preliminary"),
         _OF.text("certainty", "Certainty", _CERTAINTY, "provenance.certainty"),
         _OF.verdict(),
         _OF.outcome("hours", "Hours of my job", "h", _HOURS, "hours"),
@@ -147,7 +147,7 @@ SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
         ),
         _OF_SYSTEMS.text("topology", "Topology", _TOPOLOGIES, "system.topology"),
         _OF_SYSTEMS.number("year", "Year", "", "year of release", "year"),
-        _OF_SYSTEMS.number("cards", "Number of cards", "", "number of accelerators in the system", "system.gpu_count"),
+        _OF_SYSTEMS.number("cards", "Number of GPUs", "", "number of accelerators in the system", "system.gpu_count"),
         _OF_SYSTEMS.number(
             "memory_gib", "Memory", "GiB", "memory of all accelerators together", "system.memory_bytes", GIB
         ),

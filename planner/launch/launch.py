@@ -129,7 +129,8 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
     if workload.task != launcher.task:
         raise SpecError("task", f"the plan is for {workload.task}, but {launcher.title} is for {launcher.task}")
     if workload.gpus or plan.gpu is None:
-        raise SpecError("gpu", "launch settings are for GPUs of one kind", "Name one: --gpu.")
+        reason = "launch settings are for GPUs of one kind" if workload.gpus else "the plan has no GPU"
+        raise SpecError("gpu", reason, 'Name one kind, such as --gpu "2 x RTX 4090".')
     is_open = isinstance(workload, Inference) and workload.profile is None
     if not is_open and workload.profile not in launcher.profiles:
         raise SpecError(
@@ -188,7 +189,11 @@ def _launcher(name: str) -> Launcher:
     if key in REFUSED:
         raise SpecError("for", f"no files are written for {key}: {REFUSED[key]}", f"Written: {', '.join(LAUNCHERS)}.")
     if key not in LAUNCHERS:
-        raise SpecError("for", f"no program is called {name[:40]!r}", f"Choose one of {', '.join(LAUNCHERS)}.")
+        from difflib import get_close_matches  # slow to import and rarely needed
+
+        close = get_close_matches(key, LAUNCHERS, n=1)
+        hint = f"{f'Did you mean {close[0]}? ' if close else ''}Choose one of {', '.join(LAUNCHERS)}."
+        raise SpecError("for", f"no program is called {name[:40]!r}", hint)
     return LAUNCHERS[key]
 
 

@@ -42,7 +42,7 @@ def parse_latency_target(latency: Latency, text: str) -> LatencyTarget:
     found = _TARGET.fullmatch(text)
     if found is None:
         reason = f"{text!r} is no target such as p95=1s, p99=50ms or mean=0.2s"
-        raise SpecError(latency, reason, hint="Write a percentile or mean, = and a time in s or ms.")
+        raise SpecError(latency, reason, hint="Write a percentile or mean, = and a time with its unit, s or ms.")
     seconds = float(found["value"]) * (1e-3 if found["unit"] == "ms" else 1.0)
     return LatencyTarget(
         latency=latency, percentile=float(found["percent"]) if found["percent"] else None, seconds=seconds

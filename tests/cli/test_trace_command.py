@@ -13,7 +13,7 @@ import pytest
 from recordings import Recorder, training, two_steps
 
 from planner.cli.main import main
-from planner.cli.progress import ProgressLine
+from planner.cli.table import ProgressLine
 from planner.cli.trace.command import trace_report
 from planner.present.format import THIN
 from planner.present.trace import trace_view

@@ -129,12 +129,12 @@ def test_a_program_that_is_not_written_is_refused_with_the_reason(name):
 @pytest.mark.parametrize(
     ("plan", "program", "place", "message"),
     [
-        (PLANS["served"], "vlm", "shell", "no program is called 'vlm'"),
+        (PLANS["served"], "vlm", "shell", "no program is called 'vlm'. Did you mean vllm"),
         (PLANS["served"], "vllm", "cluster", "no place is called 'cluster'"),
         (PLANS["served"], "accelerate", "shell", "the plan is for inference"),
         (PLANS["served"], "llama-server", "shell", "the plan is for vllm, which llama-server does not run"),
         (PLANS["gguf"], "ollama", "kubernetes", "no files are written for Ollama in Kubernetes"),
-        (PLANS["served"].evolve(gpu=None), "vllm", "shell", "GPUs of one kind"),
+        (PLANS["served"].evolve(gpu=None), "vllm", "shell", "the plan has no GPU"),
         (training(micro_batch=64), "accelerate", "shell", "does not fit"),
         (serving("vllm", gpu="tesla-t4"), "vllm", "shell", "bf16"),
         (serving(None, weights="Q4_K_M", gpu_layers=20), "vllm", "shell", "gpu_layers is a setting of llama.cpp"),

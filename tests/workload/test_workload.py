@@ -40,6 +40,13 @@ def test_what_cannot_be_is_refused(spec, field, value):
         spec(**{field: value})
 
 
+def test_a_program_of_the_other_task_is_refused_with_the_way_to_it():
+    with pytest.raises(SpecError, match=r"'unsloth' trains models and does not run them.*--task training.*vllm"):
+        Inference(profile="unsloth")
+    with pytest.raises(SpecError, match=r"'vllm' does not train models.*unsloth"):
+        Training(profile="vllm")
+
+
 def test_formats_are_refused_with_those_that_there_are():
     with pytest.raises(SpecError, match=r"choose fp32, .*Q4_K_M, .*Close names: "):
         Inference(weights="q4")

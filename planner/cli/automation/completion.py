@@ -13,15 +13,15 @@ from planner.cli.user_catalog import user_catalog
 from planner.plan.catalog import Catalog
 
 _DESCRIPTION: Final = """\
-Print the completion of all commands, their options and the values of these, with the models, cards and systems of the
-catalog and your own cards, for a shell."""
+Print the completion of all commands, their options and the values of these, with the models, GPUs and systems of the
+catalog and your own GPUs, for a shell."""
 _EPILOG: Final = """\
 examples:
   gpu-planner completion bash > ~/.local/share/bash-completion/completions/gpu-planner
   gpu-planner completion zsh > ~/.zfunc/_gpu-planner        with fpath+=(~/.zfunc) before compinit in ~/.zshrc
   gpu-planner completion fish > ~/.config/fish/completions/gpu-planner.fish
 
-It takes effect in a new shell. Print it again after an update or after adding cards of your own.
+It takes effect in a new shell. Print it again after an update or after adding GPUs of your own.
 
 exit codes: 0 done, 2 invalid input"""
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pydantic_core import to_json
 
-from planner.cli.progress import ProgressLine
-from planner.cli.table import column_table
+from planner.cli.table import ProgressLine, column_table
 from planner.cost.card_prices import CardPrices
 from planner.cost.figure import Figure
 from planner.errors import SpecError

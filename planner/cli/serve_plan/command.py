@@ -12,9 +12,8 @@ from planner.cli.main import DOES_NOT_FIT
 from planner.cli.options import naming_options
 from planner.cli.parser import Parser, row_limit_or_none
 from planner.cli.plan_arguments import add_plan_options, plan_from_arguments, save_plan_as
-from planner.cli.progress import ProgressLine
 from planner.cli.serve_plan.request import count_option, setup_from, targets_from, traffic_from, wish_from
-from planner.cli.table import TableColumn, column_table, prose_width, table, terminal_width, wrap
+from planner.cli.table import ProgressLine, TableColumn, column_table, prose_width, table, terminal_width, wrap
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog

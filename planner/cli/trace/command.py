@@ -12,9 +12,8 @@ from pydantic import ValidationError
 
 from planner.cli.main import DOES_NOT_FIT
 from planner.cli.parser import Parser, number_type, option_value, row_limit
-from planner.cli.progress import ProgressLine
 from planner.cli.report import memory_report
-from planner.cli.table import TableColumn, prose_width, table, terminal_width, wrap
+from planner.cli.table import ProgressLine, TableColumn, prose_width, table, terminal_width, wrap
 from planner.cli.trace.options import (
     add_trace_options,
     default_option_texts_of_trace,

@@ -12,8 +12,17 @@ from typing import Any, Final
 from planner.errors import RecordingError
 from planner.installation import extra_command
 from planner.monitor.recording.files import unwritable_error
-from planner.present.trackers.moments import HOST_OWNER, TextNote, TrackedMoment
-from planner.present.trackers.run import DATED, PROJECT, RunStart, TrackedPlan, dated_line, plain_fields
+from planner.present.trackers.run import (
+    DATED,
+    HOST_OWNER,
+    PROJECT,
+    RunStart,
+    TextNote,
+    TrackedMoment,
+    TrackedPlan,
+    dated_line,
+    plain_fields,
+)
 
 _DATABASE: Final = "mlflow.db"
 _MEGABYTE: Final = 1e6

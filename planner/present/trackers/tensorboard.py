@@ -10,8 +10,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from planner.errors import RecordingError
 from planner.monitor.recording.files import file_exists_error, open_new, unwritable_error
-from planner.present.trackers.moments import TextNote, TrackedMoment
-from planner.present.trackers.run import PROJECT, RunStart, TrackedPlan
+from planner.present.trackers.run import PROJECT, RunStart, TextNote, TrackedMoment, TrackedPlan
 from planner.units import GB, GIB
 
 _POLYNOMIAL: Final = 0x82F63B78

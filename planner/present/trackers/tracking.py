@@ -24,8 +24,15 @@ from planner.present.monitor.plan_on_cards import compare_plan_with_cards, match
 from planner.present.monitor.readings import driver_line
 from planner.present.monitor.recording import recording_notes
 from planner.present.plan.phrase import plan_phrase
-from planner.present.trackers.moments import MomentStream, TextNote, TrackedMoment
-from planner.present.trackers.run import RunStart, TrackedPlan, TrackerName, TrackerRun
+from planner.present.trackers.run import (
+    MomentStream,
+    RunStart,
+    TextNote,
+    TrackedMoment,
+    TrackedPlan,
+    TrackerName,
+    TrackerRun,
+)
 
 TRACKERS: Final[tuple[TrackerName, ...]] = get_args(TrackerName)
 """The trackers that a recording can be exported to."""

@@ -10,8 +10,7 @@ from typing import Any, Final
 from planner.errors import RecordingError
 from planner.installation import extra_command
 from planner.monitor.recording.files import unwritable_error
-from planner.present.trackers.moments import TextNote, TrackedMoment
-from planner.present.trackers.run import DATED, PROJECT, RunStart, TrackedPlan, dated_line
+from planner.present.trackers.run import DATED, PROJECT, RunStart, TextNote, TrackedMoment, TrackedPlan, dated_line
 from planner.present.trackers.tensorboard import tensorboard_tag
 
 _OWN_NAMES: Final = {

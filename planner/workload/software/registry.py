@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BeforeValidator, SerializationInfo, SerializerFunctionWrapHandler, WrapSerializer
 
 from planner.base import unknown_name_error
+from planner.validation import HintedError
 from planner.workload.software.autoawq import AUTOAWQ
 from planner.workload.software.deepspeed import DEEPSPEED
 from planner.workload.software.gpt_fast import GPT_FAST
@@ -92,6 +93,8 @@ def settings_for(name: str, settings: EngineSettings) -> EngineSettings:
 
 def _known_trainer(name: str) -> str:
     """Return `name` if it is a training program; reject any other name."""
+    if name in SERVERS and name not in TRAINERS:
+        raise HintedError(f"{name!r} does not train models", f"Choose {', '.join(TRAINERS)}.")
     if name not in TRAINERS:
         raise unknown_name_error(TRAINERS)
     return name
@@ -99,6 +102,9 @@ def _known_trainer(name: str) -> str:
 
 def _known_server(name: str) -> str:
     """Return `name` if it is an inference program; reject any other name."""
+    if name in TRAINERS and name not in SERVERS:
+        hint = f"Add --task training, or choose {', '.join(SERVERS)}."
+        raise HintedError(f"{name!r} trains models and does not run them", hint)
     if name not in SERVERS:
         raise unknown_name_error(SERVERS)
     return name

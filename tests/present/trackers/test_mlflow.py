@@ -10,8 +10,7 @@ from tracker_fakes import FakeMlflow
 from planner.errors import RecordingError
 from planner.installation import extra_command
 from planner.present.trackers.mlflow import MlflowRun, mlflow_metrics
-from planner.present.trackers.moments import TextNote, TrackedMoment
-from planner.present.trackers.run import RunStart, TrackedPlan
+from planner.present.trackers.run import RunStart, TextNote, TrackedMoment, TrackedPlan
 
 START = RunStart("night 1", WALL, "a test")
 # The five names of a card in mlflow/system_metrics/metrics/gpu_monitor.py, with their units there.

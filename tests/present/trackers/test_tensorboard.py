@@ -9,8 +9,7 @@ from event_reader import checksum, events, fields, records, single
 from recording_kit import WALL
 
 from planner.errors import RecordingError
-from planner.present.trackers.moments import TextNote, TrackedMoment
-from planner.present.trackers.run import RunStart, TrackedPlan
+from planner.present.trackers.run import RunStart, TextNote, TrackedMoment, TrackedPlan
 from planner.present.trackers.tensorboard import (
     EventFile,
     EventText,

@@ -9,8 +9,7 @@ from tracker_fakes import FakeWandb
 
 from planner.errors import RecordingError
 from planner.installation import extra_command
-from planner.present.trackers.moments import TextNote, TrackedMoment
-from planner.present.trackers.run import RunStart, TrackedPlan
+from planner.present.trackers.run import RunStart, TextNote, TrackedMoment, TrackedPlan
 from planner.present.trackers.wandb import WandbRun, wandb_values
 
 START = RunStart("night 1", WALL, "a test")
