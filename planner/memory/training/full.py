@@ -145,6 +145,7 @@ def _live_casts(
     )
 
 
+@lru_cache(maxsize=256)
 def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
     """Return the gradients of a tied embedding that are summed, as terms; empty for an untied embedding."""
     if not architecture.tied_head:

@@ -261,7 +261,7 @@ def _saved_by_layers(
     checkpointed: bool,
 ) -> _SavedByLayers:
     """Return what `groups` of layers save for a batch, cached since the stages of a pipeline have the same layers."""
-    kept, largest = SavedBytes(), 0
+    kept, largest, total_tokens = SavedBytes(), 0, batch.total_tokens
     layers: list[tuple[int, SavedPerToken]] = []
     points: list[BackwardPoint] = []
     for group in groups:
@@ -269,14 +269,14 @@ def _saved_by_layers(
         per_token = saved_by_layer(group.layer, hidden, precision, attention, masked)
         saved = per_token.for_batch(*batch)
         if checkpointed:
-            inputs = group.count * batch.total_tokens * hidden * precision.residual_bytes
+            inputs = group.count * total_tokens * hidden * precision.residual_bytes
             kept += SavedBytes(checkpoints=inputs // group.layer.stream_shards)
         else:
             kept += saved * group.count
             layers.append((group.count, per_token))
         largest = max(largest, saved.total)
         points += backward_points(group.layer, hidden, batch.tokens, precision, attention, checkpointed)
-    point = highest_point([point.for_tokens(batch.total_tokens) for point in points], precision.parameter_bytes)
+    point = highest_point([point.for_tokens(total_tokens) for point in points], precision.parameter_bytes)
     return _SavedByLayers(kept, largest, point, tuple(layers))
 
 
