@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from planner.performance.kernels.attention import AttentionShape, LatentShape
-from planner.performance.kernels.experts import ExpertShape
-from planner.performance.kernels.products import ProductShape
+from planner.performance.kernels.products import ExpertShape, ProductShape
 from planner.performance.kernels.times import Collective, collective_shape, element_format
 
 SOURCE: Final = "ai-dynamo/aiconfigurator@095f58a (Apache-2.0)"

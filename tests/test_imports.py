@@ -1,10 +1,8 @@
-"""What a start of the command line, or of the window, must not load, and who may use the network."""
+"""What a start of the command line, or of the window, must not load."""
 
-import ast
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -24,29 +22,6 @@ LATER = (
     *("planner.present.catalog.system_columns", "planner.trace.run"),
 )
 """What a window that shows the sample plan has no use for yet, each worth five thousandths of a second or more."""
-NETWORK = {
-    "asyncio",
-    "ftplib",
-    "http.client",
-    "http.server",
-    "httpx",
-    "huggingface_hub",
-    "requests",
-    "socket",
-    "socketserver",
-    "ssl",
-    "urllib.request",
-    "urllib3",
-}
-"""Modules that reach other machines."""
-REACHING = {
-    "cost/refresh/download.py",  # prices, when they are refreshed
-    "models/readers/hub.py",  # a model of the Hub, when it is named
-    "monitor/exposition/server.py",  # serves readings to Prometheus, when asked
-    "network.py",  # tells their errors apart, and asks the Prometheus or exporter that a person names
-    "trace/worker/script/weights.py",  # tells a traced script that it has no network
-    "installation.py",  # paths of file: URLs only
-}
 NO_NETWORK = """
 import sys
 
@@ -88,16 +63,3 @@ def test_the_first_picture_waits_for_nothing_that_it_does_not_show(tmp_path, pag
         [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8", check=True
     )
     assert run.stdout.splitlines()[-1] == "loaded:"
-
-
-def test_only_what_the_manual_names_uses_the_network():
-    package, found = Path(__file__).parents[1] / "planner", set()
-    for file in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-                names += [str(ast.literal_eval(node.args[0]))] if isinstance(node.args[0], ast.Constant) else []
-            if any(name == used or name.startswith(f"{used}.") for name in names for used in NETWORK):
-                found.add(file.relative_to(package).as_posix())
-    assert found == REACHING

@@ -9,6 +9,29 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_MODULES = 32
+NETWORK = {
+    "asyncio",
+    "ftplib",
+    "http.client",
+    "http.server",
+    "httpx",
+    "huggingface_hub",
+    "requests",
+    "socket",
+    "socketserver",
+    "ssl",
+    "urllib.request",
+    "urllib3",
+}
+"""Modules that reach other machines."""
+REACHING = {
+    "cost/refresh/download.py",  # prices, when they are refreshed
+    "models/readers/hub.py",  # a model of the Hub, when it is named
+    "monitor/exposition/server.py",  # serves readings to Prometheus, when asked
+    "network.py",  # tells their errors apart, and asks the Prometheus or exporter that a person names
+    "trace/worker/script/weights.py",  # tells a traced script that it has no network
+    "installation.py",  # paths of file: URLs only
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +55,19 @@ def test_nothing_is_compared_with_a_programs_name(structure, modules):
 
 def test_no_modules_import_each_other(structure, modules):
     assert structure.cycles(modules) == []
+
+
+def test_only_what_the_manual_names_uses_the_network(modules):
+    found = set()
+    for module in modules:
+        for node in ast.walk(module.tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                names += [str(ast.literal_eval(node.args[0]))] if isinstance(node.args[0], ast.Constant) else []
+            if any(name == used or name.startswith(f"{used}.") for name in names for used in NETWORK):
+                found.add(module.path.removeprefix("planner/"))
+    assert found == REACHING
 
 
 def test_helper_modules_of_the_tests_have_unique_names():

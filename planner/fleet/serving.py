@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from planner.parsing import MetricSample
-from planner.serving_runs.metrics import METRICS
+from planner.serving_runs.metrics import METRICS, run_of_scrape
 from planner.serving_runs.record import ServingRun
-from planner.serving_runs.scrape import run_of_scrape
 
 _ENDINGS: Final = ("", "_bucket", "_sum", "_count")
 _OF_ENGINES: Final = frozenset(f"{metric.name}{ending}" for metric in METRICS for ending in _ENDINGS)

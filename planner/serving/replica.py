@@ -7,10 +7,9 @@ from math import ceil, inf, sqrt
 from typing import Final, NamedTuple
 
 from planner.performance.inference.steps import StepTimes
-from planner.serving.latencies import DurationCounts
 from planner.serving.prefix_cache import PrefixCache
 from planner.serving.requests import NEVER, Requests
-from planner.serving.result import MinuteMoment
+from planner.serving.result import DurationCounts, MinuteMoment
 from planner.serving.scheduling import Scheduling
 from planner.serving.traffic import CommonBeginning
 

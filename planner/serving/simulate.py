@@ -8,12 +8,12 @@ from typing import Final
 from planner.performance.inference.steps import AS_ESTIMATED, StepScale
 from planner.serving.cluster import SimulatedRun, make_replica, run_disaggregated, serve, step_times
 from planner.serving.deployment import Deployment
-from planner.serving.latencies import DurationCounts
 from planner.serving.replica import Replica
 from planner.serving.requests import NEVER, Requests, draw_requests
 from planner.serving.result import (
     PERCENTS,
     CacheUse,
+    DurationCounts,
     GoodputResult,
     LatencyTable,
     MinuteInDetail,

@@ -11,9 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from planner.errors import LogError
 from planner.parsing import parse_json, parse_prometheus
-from planner.serving_runs.metrics import ENGINES
+from planner.serving_runs.metrics import ENGINES, run_of_scrape
 from planner.serving_runs.record import SOURCE_TITLES, Distribution, MeasuredPercentile, ServingRun, serving_run
-from planner.serving_runs.scrape import run_of_scrape
 from planner.storage import UnreadableFileError, read_regular
 from planner.units import MIB
 

@@ -26,7 +26,7 @@ from planner.present.fleet import (
     server_line,
     worst_first,
 )
-from planner.serving_runs.scrape import run_of_scrape
+from planner.serving_runs.metrics import run_of_scrape
 
 COSTS = FleetCosts(1_500.0, 2, 36.0, None, 4.0, 2, (), 0.0, "2026-05-20")
 

@@ -136,8 +136,12 @@ class RecordingSummary:
         return any(card.is_estimated for card in self.cards)
 
 
-def summarize_recording(source: MonitorRecording | SeriesSource, usd_per_kwh: float | None = None) -> RecordingSummary:
+def summarize_recording(
+    source: MonitorRecording | SeriesSource, usd_per_kwh: float | None = None, diagnosed: History | None = None
+) -> RecordingSummary:
     """Summarize a recording or a history, at a price of energy in USD per kWh.
+
+    `diagnosed` is the diagnosed history of the recording, if it is at hand: making it takes most of the time.
 
     **Formula** Energy is that of `card_energy`; means are ∫ x dt ÷ ∫ dt by the trapezoidal rule, gaps excluded.
 
@@ -147,8 +151,9 @@ def summarize_recording(source: MonitorRecording | SeriesSource, usd_per_kwh: fl
     series = _RecordedSeries(source) if isinstance(source, MonitorRecording) else source
     # The energy of a MIG instance is part of its card's energy.
     cards = (_card_summary(device, series, usd_per_kwh) for device in series.inventory.devices)
-    diagnoses = diagnosed_times(diagnosed_history(source)) if isinstance(source, MonitorRecording) else ()
-    return RecordingSummary(tuple(cards), usd_per_kwh, diagnoses)
+    if diagnosed is None and isinstance(source, MonitorRecording):
+        diagnosed = diagnosed_history(source)
+    return RecordingSummary(tuple(cards), usd_per_kwh, diagnosed_times(diagnosed) if diagnosed else ())
 
 
 class _ReadingColumn(NamedTuple):

@@ -11,7 +11,7 @@ from planner.performance.inference.passes import ModelSplit, PassBatch, PassTime
 from planner.performance.inference.work import PassWork
 from planner.performance.kernels.attention import AttentionShape
 from planner.performance.kernels.curves import Kernel, KernelTime, find_curve
-from planner.performance.kernels.experts import ExpertShape
+from planner.performance.kernels.products import ExpertShape
 from planner.performance.kernels.times import (
     attention_prompt_time,
     attention_token_time,

@@ -1,6 +1,6 @@
-"""Time of a matrix product as engines run it."""
+"""Time of matrix products as engines run them: single ones, and those of one layer's routed experts."""
 
-from math import ceil
+from math import ceil, exp, sqrt
 from typing import Final, NamedTuple
 
 from planner.performance.kernels.card import KernelCard, combined_seconds
@@ -71,3 +71,85 @@ def matmul_seconds(curve: ProductCurve, shape: ProductShape, card: KernelCard) -
     read = moved * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
     passes = curve.inputs * shape.rows * shape.inner / card.bytes_per_s
     return card.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, products, read) + passes
+
+
+class ExpertShape(NamedTuple):
+    """Sizes of a layer of routed experts on one card.
+
+    `tokens` of the whole group are routed to `chosen` of `experts` each, which `cards` share; an expert has `matrices`
+    (3 if gated) of `hidden` × `width`, the width on this card, with `weight_bytes` an element. `skewed` is 1 if a few
+    experts get most tokens, 0 if all get as many.
+    """
+
+    tokens: float
+    hidden: float
+    width: float
+    experts: float
+    chosen: float
+    cards: float
+    matrices: float
+    weight_bytes: float
+    skewed: float
+
+
+class ExpertCurve(NamedTuple):
+    """Fitted parameters of routed experts.
+
+    `launch` thousand clock cycles; `matrix` share of the dense rate with many rows for each expert, `few` rows (in 32)
+    below which it falls and `fall` how steeply; `memory` share of the bandwidth, `overlap` of both; `moved` passes over
+    inputs and results; `even` and `even_growth` how much more than the mean the fullest card gets if tokens are spread
+    evenly, `uneven` and `uneven_growth` if not; `expert` the launch of each expert in tens of cycles; `prologue` inner
+    steps (hundreds); `cache` share of the bandwidth of the L2 cache; `unit` share of that between one multiprocessor
+    and the cache; `spread` and `clustered` how fast experts are touched with the number of rows.
+    """
+
+    launch: float
+    matrix: float
+    memory: float
+    few: float
+    fall: float
+    overlap: float
+    moved: float
+    even: float
+    uneven: float
+    even_growth: float
+    uneven_growth: float
+    expert: float
+    prologue: float
+    cache: float
+    unit: float
+    spread: float
+    clustered: float
+
+
+def experts_seconds(curve: ExpertCurve, shape: ExpertShape, card: KernelCard) -> float:
+    """Return the seconds of a layer's routed experts on the fullest of the cards that share them.
+
+    **Formula**: launch + (t_products^q + t_bytes^q + t_alone^q)^(1/q) + passes over the rows + launches of experts; the
+    touched experts are E · (1 − e^(−rows ÷ E)), and products with few rows for each reach less of the rate.
+
+    **Source**: grouped products of NVIDIA/cutlass; parameters fitted to ai-dynamo/aiconfigurator@095f58a, whose tokens
+    are spread evenly, or by a power law with the fullest card measured.
+
+    **Assumes** that a card computes no token more than once for each of its experts.
+    """
+    skew, even, held = shape.skewed, 1 - shape.skewed, shape.experts / shape.cards
+    growth = float(shape.cards ** (curve.even_growth * even + curve.uneven_growth * skew))
+    fuller = (curve.even * 0.8 * even + curve.uneven * 4 * skew) * growth / sqrt(held)
+    rows = shape.tokens * shape.chosen / shape.cards * (1 + (shape.cards > 1) * fuller)
+    rows = min(rows, shape.tokens * min(shape.chosen, held))
+    reach = curve.spread * even + curve.clustered * skew
+    touched = min(held * (1 - exp(-rows / held * reach)), rows)
+    weights = shape.matrices * shape.hidden * shape.width
+    each = rows / touched
+    slower = float(((each + curve.few * 32) / each) ** curve.fall) * (1 + curve.prologue * 100 / shape.hidden)
+    products = 2 * rows * weights / (card.ops_per_s * curve.matrix) * slower
+    read = touched * weights * shape.weight_bytes
+    missed = 1 / (1 + (card.cache_bytes / read) ** 4)
+    cached = card.port_bytes_per_s * card.multiprocessors * curve.cache
+    read = read * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
+    strip = 128 * shape.weight_bytes / (card.port_bytes_per_s * curve.unit)
+    alone = (shape.hidden + shape.width) * strip * min(touched, 1.0)
+    passes = curve.moved * rows * (4 * shape.hidden + 2 * shape.matrices * shape.width) / card.bytes_per_s
+    kernels = combined_seconds(curve.overlap, products, read, alone)
+    return card.cycles_seconds(curve.launch + held * curve.expert * 1e-2) + kernels + passes

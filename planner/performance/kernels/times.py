@@ -9,7 +9,6 @@ from planner.hardware.gpu import Gpu
 from planner.performance.kernels.attention import (
     AttentionShape,
     LatentReadCurve,
-    LatentShape,
     LatentWriteCurve,
     ReadCurve,
     WriteCurve,
@@ -20,8 +19,14 @@ from planner.performance.kernels.attention import (
 )
 from planner.performance.kernels.card import KernelCard, combined_seconds, kernel_card
 from planner.performance.kernels.curves import Kernel, KernelTime, find_curve
-from planner.performance.kernels.experts import ExpertCurve, ExpertShape, experts_seconds
-from planner.performance.kernels.products import ProductCurve, ProductShape, matmul_seconds
+from planner.performance.kernels.products import (
+    ExpertCurve,
+    ExpertShape,
+    ProductCurve,
+    ProductShape,
+    experts_seconds,
+    matmul_seconds,
+)
 
 Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]
 _PASSES: Final[dict[Collective, float]] = {
@@ -183,16 +188,6 @@ def attention_token_time(gpu: Gpu, engine: str, cache_format: str, shape: Attent
     """Return the time of the attention of one new token of each sequence over its cache."""
     kernel: Kernel = "attention-write-single" if shape.heads == shape.key_heads else "attention-write"
     return _time(gpu, kernel, engine, cache_format, shape, int(shape.head_size))
-
-
-def latent_prompt_time(gpu: Gpu, engine: str, cache_format: str, shape: LatentShape) -> KernelTime | None:
-    """Return the time of latent attention over new tokens."""
-    return _time(gpu, "latent-read", engine, cache_format, shape)
-
-
-def latent_token_time(gpu: Gpu, engine: str, cache_format: str, shape: LatentShape) -> KernelTime | None:
-    """Return the time of the latent attention of one new token of each sequence."""
-    return _time(gpu, "latent-write", engine, cache_format, shape)
 
 
 def experts_time(gpu: Gpu, engine: str, number_format: str, shape: ExpertShape) -> KernelTime | None:

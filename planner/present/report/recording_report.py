@@ -74,7 +74,7 @@ def report_on_recording(recording: MonitorRecording, today: date, usd_per_kwh: f
         OSError: If the recording's file can no longer be read.
     """
     history = diagnosed_history(recording)
-    summary = summarize_recording(recording, usd_per_kwh)
+    summary = summarize_recording(recording, usd_per_kwh, history)
     return Report(
         title=f"Recording {recording.path.name}",
         question="What did the GPUs do, what held them back, and what did it cost?",

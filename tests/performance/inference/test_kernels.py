@@ -10,7 +10,7 @@ from planner.performance.inference.passes import HostWeights, ModelSplit, elemen
 from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
 from planner.performance.inference.work import work_of
 from planner.performance.kernels.attention import AttentionShape
-from planner.performance.kernels.experts import ExpertShape
+from planner.performance.kernels.products import ExpertShape
 from planner.performance.kernels.times import (
     attention_prompt_time,
     attention_token_time,
