@@ -26,7 +26,7 @@ from kernel_rows import CARDS, SOURCE, KernelRow, read_tables, write_sample
 
 from planner.hardware.catalog import load_hardware
 from planner.performance.efficiency import family_of
-from planner.performance.kernels import attention, experts, products, times
+from planner.performance.kernels import attention, products, times
 from planner.performance.kernels.card import KernelCard, kernel_card
 from planner.performance.kernels.curves import ALL_CARDS, WARP_LEVEL, KernelCurve, file_name, multiplies_by_warp
 from planner.performance.kernels.times import LAWS, element_format
@@ -54,7 +54,7 @@ STARTS: Final[dict[str, tuple[type[Any], tuple[float, ...]]]] = {
     "latent-read": (attention.LatentShape, (8, 0.6, 0.5, 0.5, 1, 0.5, 0.6, 0.3)),
     "latent-write": (attention.LatentShape, (8, 0.7, 0.2, 2, 0.5, 1, 1, 1, 0.5)),
     "experts": (
-        experts.ExpertShape,
+        products.ExpertShape,
         (30, 0.6, 0.7, 1, 0.8, 1, 1, 0.1, 0.3, 0.3, 0.3, 0.6, 1, 0.5, 0.2, 1, 0.7),
     ),
     "all-reduce": (times.CollectiveShape, _COLLECTIVE),

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from planner.monitor.readings.events import Event, EventDetector
-from planner.monitor.readings.intervals import LATE, TypicalInterval
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import DEVICE_METRICS, HOST_METRICS, Metric
-from planner.monitor.readings.sample import Readings, Sample
+from planner.monitor.readings.sample import LATE, Readings, Sample, TypicalInterval
 from planner.monitor.recording.export import utc_time
 from planner.present.monitor.events import duration_text, event_title
 
