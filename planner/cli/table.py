@@ -1,7 +1,6 @@
 """Plain-text tables and lists of details, aligned and fitted to the terminal's width."""
 
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
@@ -41,7 +40,11 @@ def terminal_width() -> int | None:
     columns_variable = os.environ.get("COLUMNS", "")
     if columns_variable.isascii() and columns_variable.isdigit() and int(columns_variable) > 0:
         return int(columns_variable)
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size  # with all archives' modules
+
+    return get_terminal_size().columns
 
 
 def table(
