@@ -98,7 +98,7 @@ def _set_up_home(home: str) -> None:
 
 def _run_command(*words: str) -> tuple[int, str, str]:
     """Return the exit code of `gpu-planner WORDS`, and what it printed on both streams."""
-    from planner.__main__ import main
+    from planner.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):

@@ -39,7 +39,7 @@ def _skip_plugins() -> None:
     """Let pydantic search no installed distribution for plugins, which this program does not use.
 
     Even where the search is disabled, its loader imports the parsers of distributions' metadata, e-mail and archives
-    among them: a tenth of a short run. One without plugins takes its place; were it called otherwise, only time is lost.
+    among them: a tenth of a short run. One without plugins takes its place; under another name, it would only be idle.
     """
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     loader = ModuleType(_PLUGIN_LOADER)

@@ -1,6 +1,5 @@
 """Number formats and quantization schemes, with the exact size of a tensor stored in each."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import Final, Literal, NamedTuple
@@ -11,8 +10,7 @@ from planner.units import ceil_div
 SchemeFamily = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "gguf", "gguf-file"]
 
 
-@dataclass(frozen=True, slots=True)
-class SchemeOverhead:
+class SchemeOverhead(NamedTuple):
     """Overhead bytes that a quantization scheme stores besides the quantized values, such as scales and zero points.
 
     `per` is the unit with one such overhead: `size` consecutive elements of the whole tensor (flat), `size` elements

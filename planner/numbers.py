@@ -7,11 +7,10 @@ and units a field takes, and `number_kind` finds the kind of a declared field.
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from types import UnionType
-from typing import Annotated, Final, Union, get_args, get_origin
+from typing import Annotated, Final, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -38,8 +37,7 @@ _BYTES: Final = {
 }
 
 
-@dataclass(frozen=True)
-class NumberKind:
+class NumberKind(NamedTuple):
     """The numbers that a field takes: the factor of each suffix, and the words that may follow and change nothing.
 
     Fields for whole numbers refuse other numbers; sizes are rounded to whole bytes.

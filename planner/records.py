@@ -1,9 +1,9 @@
 """Reader of catalog files: JSON lists of records, with validation errors that name file, record and field."""
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,6 +28,64 @@ class IdentifiedRecord(Protocol):
 Record = TypeVar("Record", bound=IdentifiedRecord)
 
 
+class RecordFiles(Sequence[Record]):
+    """The records of the class `kind` in JSON files, in order; a file is parsed when one of its records is asked for.
+
+    An answer on one card needs one file of seventy. Whatever parses a file raises a `CatalogError`, as `read_records`.
+    """
+
+    def __init__(self, folder: Path, kind: type[Record], paths: Iterable[Path] | None = None) -> None:
+        self._folder, self._kind = folder, kind
+        self._paths = sorted(folder.rglob("*.json")) if paths is None else list(paths)
+        self._parsed: dict[Path, tuple[Record, ...]] = {}
+
+    def mentioning(self, *words: str) -> tuple[Record, ...]:
+        """Return the records of the files in which all `words` occur, in upper or lower case: all with such a name."""
+        asked = [word.lower().encode() for word in words if word.isascii()]
+        return tuple(
+            record
+            for path, text in self._texts.items()
+            if all(word in text for word in asked)
+            for record in self._in_file(path)
+        )
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Record, ...]: ...
+    def __getitem__(self, place: int | slice) -> Record | tuple[Record, ...]:
+        return self._all[place]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @cached_property
+    def _texts(self) -> Mapping[Path, bytes]:
+        """Return each file's text in lower case, as far as it is ASCII."""
+        return {path: _read_text(path).lower() for path in self._paths}
+
+    @cached_property
+    def _all(self) -> tuple[Record, ...]:
+        seen: dict[str, Record] = {}
+        for path in self._paths:
+            for record in self._in_file(path):
+                if record.id in seen:
+                    raise CatalogError(path, record.id, "id", "another record has this id", hint="Ids must be unique.")
+                seen[record.id] = record
+        if not seen:
+            hint = "Reinstall, or name a catalog folder."
+            raise CatalogError(self._folder, "", "", "there are no JSON files here", hint=hint)
+        return tuple(seen.values())
+
+    def _in_file(self, path: Path) -> tuple[Record, ...]:
+        if path not in self._parsed:
+            self._parsed[path] = _read_record_file(path, _record_list_adapter(self._kind))
+        return self._parsed[path]
+
+
 def read_records(folder: Path, kind: type[Record], paths: Iterable[Path] | None = None) -> tuple[Record, ...]:
     """Return the records of the class `kind` in `paths`, by default in every JSON file below `folder`, in order.
 
@@ -35,15 +93,12 @@ def read_records(folder: Path, kind: type[Record], paths: Iterable[Path] | None 
         CatalogError: If there is no file, a file cannot be read, or a record does not validate or repeats an id; it
             names the file, the record and the field.
     """
-    seen: dict[str, Record] = {}
-    for path in sorted(folder.rglob("*.json")) if paths is None else paths:
-        for record in _read_record_file(path, _record_list_adapter(kind)):
-            if record.id in seen:
-                raise CatalogError(path, record.id, "id", "another record has this id", hint="Ids must be unique.")
-            seen[record.id] = record
-    if not seen:
-        raise CatalogError(folder, "", "", "there are no JSON files here", hint="Reinstall, or name a catalog folder.")
-    return tuple(seen.values())
+    return RecordFiles(folder, kind, paths)[:]
+
+
+def records_mentioning(records: Sequence[Record], *words: str) -> Sequence[Record]:
+    """Return `records`, or of those in files only the ones that `RecordFiles.mentioning` returns."""
+    return records.mentioning(*words) if isinstance(records, RecordFiles) else records
 
 
 @cache
@@ -52,11 +107,15 @@ def _record_list_adapter(kind: type[Record]) -> TypeAdapter[tuple[Record, ...]]:
     return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]  # the kind is known only at run time
 
 
-def _read_record_file(path: Path, adapter: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:
+def _read_text(path: Path) -> bytes:
     try:
-        text = read_regular(path, "catalog file", _MOST_BYTES)
+        return read_regular(path, "catalog file", _MOST_BYTES)
     except UnreadableFileError as error:
         raise CatalogError(path, "", "", error.reason, error.hint) from error
+
+
+def _read_record_file(path: Path, adapter: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:
+    text = _read_text(path)
     try:
         # By pydantic's parser, which limits depth and digits itself: the bundled catalog is read at every start.
         return adapter.validate_json(text)

@@ -3,7 +3,6 @@
 import glob
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
@@ -113,6 +112,8 @@ def set_aside(path: Path) -> Path | None:
 
 
 def _write_and_rename(target: Path, data: bytes) -> None:
+    import tempfile  # most answers write no file
+
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED_SUFFIX)
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from planner.cli.user_catalog import rented_cards
 from planner.dtypes import scheme_called
 from planner.hardware.names import hardware_family, parse_count
-from planner.models.catalog import ModelCatalog, name_parts, normalize_name, split_format
+from planner.models.catalog import ModelCatalog, name_parts, split_format
 from planner.plan.catalog import Catalog
 from planner.workload.fields import all_fields
 from planner.workload.software.registry import SOFTWARE, program_started_as
@@ -233,7 +233,7 @@ def _known_model(text: str, models: ModelCatalog) -> _Found | None:
 
 def _resolved(name: str, models: ModelCatalog) -> str:
     """Return the catalog's name for `name`, of several versions the plainest and last, or ""."""
-    written = models.names_as_written.get(normalize_name(name), ())
+    written = models.names_written_as(name)
     if written or not any(map(str.isdigit, name)):
         return next(iter(written), "")
     return _plainest(models.ids_written_as(name) or models.ids_beginning_with(name))

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -73,7 +72,7 @@ class ProgressLine:
         if not self._stream.isatty():
             return
         # One column stays free: a full line would move the cursor to the next line.
-        text = text[: shutil.get_terminal_size().columns - 1]
+        text = text[: _terminal_columns() - 1]
         # Blanks instead of an escape sequence, which Windows consoles do not interpret by default.
         self._stream.write(f"\r{text.ljust(self._shown_length)}")
         self._stream.flush()
@@ -88,7 +87,16 @@ def terminal_width() -> int | None:
     columns_variable = os.environ.get("COLUMNS", "")
     if columns_variable.isascii() and columns_variable.isdigit() and int(columns_variable) > 0:
         return int(columns_variable)
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    return _terminal_columns()
+
+
+def _terminal_columns() -> int:
+    """Return the width of the terminal in characters."""
+    from shutil import get_terminal_size  # with all archives' modules
+
+    return get_terminal_size().columns
 
 
 def table(

@@ -15,14 +15,14 @@ from planner.workload.parallel import CardCount
 
 
 def user_catalog() -> Catalog:
-    """Return the catalog with the user's own hardware and the prices in use.
+    """Return the catalog with the user's own hardware and the prices in use; bundled files are parsed on demand.
 
     If the user's hardware file cannot be read, a warning is printed on stderr and the file is ignored.
 
     Raises:
         CatalogError: If a bundled record does not validate.
     """
-    catalog, own_hardware_error = load_catalog_or_bundled(prices_dir(), own_hardware_file())
+    catalog, own_hardware_error = load_catalog_or_bundled(prices_dir(), own_hardware_file(), on_demand=True)
     if own_hardware_error is not None:
         print(
             f"warning: your own hardware is ignored: {own_hardware_error.message}\nhint: {own_hardware_error.hint}",

@@ -1,19 +1,18 @@
 """The hardware catalog: accelerators and systems, loaded from JSON files and looked up by id."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.mig import MigTable, slice_card, sliced_card_id
 from planner.hardware.system import EquippedSystem, System
 from planner.hardware.usable import MemoryLosses, UsableMemory, measured_memory_losses, usable_memory
-from planner.records import read_records
+from planner.records import RecordFiles, records_mentioning
 
-_Record = TypeVar("_Record", Gpu, System)
 _MIG_FOLDER: Final = "mig"
 
 
@@ -24,9 +23,9 @@ class HardwareCatalog:
     Slices of cards (MIG) are not among `gpus`: `gpu` and `slices` derive them.
     """
 
-    gpus: tuple[Gpu, ...]
-    systems: tuple[System, ...] = ()
-    mig: tuple[MigTable, ...] = ()
+    gpus: Sequence[Gpu]
+    systems: Sequence[System] = ()
+    mig: Sequence[MigTable] = ()
 
     def gpu(self, gpu_id: str) -> Gpu:
         """Return the accelerator, or the slice of one, with exactly this id; `resolve_gpu` accepts other spellings.
@@ -34,12 +33,15 @@ class HardwareCatalog:
         Raises:
             SpecError: If there is none.
         """
-        if gpu_id not in self._gpus_by_id:
-            card = self._gpus_by_id.get(sliced_card_id(gpu_id) or "")
-            slices = () if card is None else self.slices(card)
-            if found := next((each for each in slices if each.id == gpu_id), None):
-                return found
-        return _find_record(self._gpus_by_id, "gpu", gpu_id)
+        found = self._gpus_by_id
+        if gpu_id not in found:
+            found.update((gpu.id, gpu) for gpu in records_mentioning(self.gpus, gpu_id))
+        if gpu_id not in found and (whole := sliced_card_id(gpu_id)) is not None:
+            cards = (gpu for gpu in records_mentioning(self.gpus, whole) if gpu.id == whole)
+            found.update((each.id, each) for card in cards for each in self.slices(card))
+        if gpu_id not in found:
+            raise _no_record("gpu", gpu_id)
+        return found[gpu_id]
 
     def mig_table(self, gpu: Gpu) -> MigTable | None:
         """Return the slices that `gpu` can be divided into, or None if it cannot be, or they are not known."""
@@ -59,12 +61,17 @@ class HardwareCatalog:
         Raises:
             SpecError: If there is none.
         """
-        return _find_record(self._systems_by_id, "system", system_id)
+        found = next((each for each in records_mentioning(self.systems, system_id) if each.id == system_id), None)
+        if found is None:
+            raise _no_record("system", system_id)
+        return found
 
     def usable_memory(self, gpu: Gpu) -> UsableMemory | None:
         """Return the usable memory of one device of `gpu`, or None if it can be neither looked up nor estimated."""
         if gpu not in self._usable_memory_by_gpu:
-            self._usable_memory_by_gpu[gpu] = usable_memory(gpu, self.memory_losses)
+            # A measured card needs no other, and so not the whole catalog.
+            losses = self.memory_losses if gpu.usable_memory_bytes is None else MemoryLosses({}, {})
+            self._usable_memory_by_gpu[gpu] = usable_memory(gpu, losses)
         return self._usable_memory_by_gpu[gpu]
 
     def machine(self, system: System) -> EquippedSystem:
@@ -95,33 +102,28 @@ class HardwareCatalog:
 
     @cached_property
     def _gpus_by_id(self) -> dict[str, Gpu]:
-        return {gpu.id: gpu for gpu in self.gpus}
-
-    @cached_property
-    def _systems_by_id(self) -> dict[str, System]:
-        return {system.id: system for system in self.systems}
+        """Return the accelerators that were looked up, and those of the same files, by id."""
+        return {}
 
 
-def load_hardware(folder: Path) -> HardwareCatalog:
+def load_hardware(folder: Path, *, on_demand: bool = False) -> HardwareCatalog:
     """Read every JSON file below `folder`/gpus, `folder`/systems and `folder`/mig, each a list of records.
 
-    The last may be missing.
+    The last may be missing. With `on_demand`, a file is parsed when one of its records is asked for.
 
     Raises:
         CatalogError: If a file cannot be read or a record does not validate or repeats an id; it names the file,
-            the record and the field.
+            the record and the field. With `on_demand`, whatever parses the file raises it.
     """
+    gpus, systems = RecordFiles(folder / "gpus", Gpu), RecordFiles(folder / "systems", System)
     divided = folder / _MIG_FOLDER
-    tables = read_records(divided, MigTable) if divided.is_dir() else ()
-    return HardwareCatalog(read_records(folder / "gpus", Gpu), read_records(folder / "systems", System), tables)
+    tables = RecordFiles(divided, MigTable) if divided.is_dir() else ()
+    return HardwareCatalog(gpus, systems, tables) if on_demand else HardwareCatalog(gpus[:], systems[:], tables[:])
 
 
-def _find_record(records: Mapping[str, _Record], field: str, name: str) -> _Record:
-    try:
-        return records[name]
-    except KeyError:
-        hint = (
-            "The window's Catalog tab, or `gpu-planner gpus` in a shell, lists all accelerators; in Python, "
-            "`planner.resolve_gpu` finds the id of a name."
-        )
-        raise SpecError(field, f"there is no record with the id {name!r}", hint) from None
+def _no_record(field: str, name: str) -> SpecError:
+    hint = (
+        "The window's Catalog tab, or `gpu-planner gpus` in a shell, lists all accelerators; in Python, "
+        "`planner.resolve_gpu` finds the id of a name."
+    )
+    return SpecError(field, f"there is no record with the id {name!r}", hint)

@@ -14,6 +14,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.kinds import describe_kinds
 from planner.hardware.mig import MIG_INFIX, sliced_card_id, split_profile
 from planner.hardware.system import System
+from planner.records import records_mentioning
 
 Words = frozenset[str]
 
@@ -60,7 +61,7 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
         AmbiguousNameError: If `text` matches several, such as "A100".
         SpecError: If it matches none; the hint suggests similar names.
     """
-    exact = next((gpu for gpu in catalog.gpus if gpu.id == text), None)
+    exact = next((gpu for gpu in records_mentioning(catalog.gpus, text) if gpu.id == text), None)
     if exact is not None:
         return exact  # plans hold ids: no need to split every name into words
     if sliced_card_id(text) is not None:
@@ -100,7 +101,9 @@ def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
         AmbiguousNameError: If `text` matches several, such as "A100" or "DGX A100".
         SpecError: If it matches none; the hint suggests similar names.
     """
-    exact = next((each for each in catalog.systems if text.strip().lower() in (each.id, each.name.lower())), None)
+    asked = text.strip().lower()
+    systems = records_mentioning(catalog.systems, asked)
+    exact = next((each for each in systems if asked in (each.id, each.name.lower())), None)
     if exact is not None:
         return exact
     try:
@@ -109,12 +112,12 @@ def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
         raise
     except SpecError:
         # A word of a card's name means the card: "B300" must not become a DGX B300 with eight of them.
-        systems = () if _names_with_words_of(catalog, text) else systems_named(catalog, text)
-        if not systems:
+        named = () if _names_with_words_of(catalog, text) else systems_named(catalog, text)
+        if not named:
             raise
-    if len(systems) > 1:
-        raise AmbiguousNameError("gpu", text, tuple(system.id for system in systems))
-    return systems[0]
+    if len(named) > 1:
+        raise AmbiguousNameError("gpu", text, tuple(system.id for system in named))
+    return named[0]
 
 
 def hardware_family(catalog: HardwareCatalog, text: str) -> tuple[Gpu | System, ...]:
@@ -167,7 +170,8 @@ def find_by_name(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     core, brands = _split_brand_words(text)
     # Splitting names is most of the work and never changes a digit: skip records without these digits.
     digits = _DIGITS.findall(text)
-    names = (name for gpu in catalog.gpus if _contains_digits(gpu, digits) for name in _names_of(gpu))
+    gpus = records_mentioning(catalog.gpus, *digits)
+    names = (name for gpu in gpus if _contains_digits(gpu, digits) for name in _names_of(gpu))
     found = {name.gpu.id: name.gpu for name in names if name.core == core and brands <= name.brands}
     return tuple(found.values())
 

@@ -7,7 +7,6 @@ correction and page tables. Windows reports nearly the physical memory, but with
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import median
 from typing import Final, Literal, NamedTuple
 
 from planner.base import Spec
@@ -195,6 +194,8 @@ def _family_spread(values: list[float]) -> FamilySpread:
     """Return the lowest, median and highest of the measured losses `values`; one value spans from 0 to twice itself."""
     if len(values) == 1:
         return FamilySpread(low=0.0, middle=values[0], high=2 * values[0], count=1)
+    from statistics import median  # of a measured card, nothing is estimated
+
     return FamilySpread(low=min(values), middle=median(values), high=max(values), count=len(values))
 
 

@@ -1,7 +1,7 @@
 """The catalog of models: records loaded from JSON, and architectures built from them on first use."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from planner.base import Spec
 from planner.dtypes import SCHEMES, scheme_called
 from planner.errors import AmbiguousNameError, NoFormulaError, SpecError
 from planner.models.architecture import Architecture, ModelKind
-from planner.records import read_records
+from planner.records import RecordFiles, records_mentioning
 
 _NOT_BUILT_FILE: Final = "not-built.json"
 _SUGGESTIONS: Final = 5
@@ -127,8 +127,8 @@ class UnsupportedModel(Spec):
 class ModelCatalog:
     """All models of the catalog. Catalogs compare by identity, so that a catalog can be a cache key."""
 
-    records: tuple[ModelRecord, ...]
-    not_built: tuple[UnsupportedModel, ...] = ()
+    records: Sequence[ModelRecord]
+    not_built: Sequence[UnsupportedModel] = ()
     _built: dict[str, Architecture] = field(default_factory=dict, init=False, repr=False)
 
     def record(self, name: str) -> ModelRecord:
@@ -137,10 +137,11 @@ class ModelCatalog:
         Raises:
             SpecError: If there is none.
         """
-        try:
-            return self._records_by_name[name]
-        except KeyError:
-            raise SpecError("model", f"there is no model with the id {name!r}", hint=_LIST_COMMAND) from None
+        if name not in self._records_by_name:
+            self._records_by_name.update(_by_name(records_mentioning(self.records, name)))
+        if name not in self._records_by_name:
+            raise SpecError("model", f"there is no model with the id {name!r}", hint=_LIST_COMMAND)
+        return self._records_by_name[name]
 
     def model(self, name: str) -> Architecture:
         """Return the architecture with exactly the id, alias or variant `name`, built on first use.
@@ -154,15 +155,22 @@ class ModelCatalog:
         return found
 
     @cached_property
-    def _records_by_name(self) -> Mapping[str, ModelRecord]:
-        return {name: record for record in self.records for name in record.names}
+    def _records_by_name(self) -> dict[str, ModelRecord]:
+        """Return the records that were looked up, and those of the same files, by name."""
+        return {}
+
+    def names_written_as(self, text: str) -> tuple[str, ...]:
+        """Return the names that are `text` but for case, separators and the owner, as the catalog writes them."""
+        asked = normalize_name(text)
+        named = _by_name(records_mentioning(self.records, *asked.split("-")))
+        return tuple(name for name in named if asked in _spellings(name))
 
     @cached_property
     def names_as_written(self) -> Mapping[str, tuple[str, ...]]:
         """Return the names as the catalog writes them, by normalized spelling with and without the owner."""
         found: dict[str, dict[str, None]] = {}
-        for name in self._records_by_name:
-            for spelling in {normalize_name(name), normalize_name(name.rpartition("/")[2])}:
+        for name in _by_name(self.records):
+            for spelling in _spellings(name):
                 found.setdefault(spelling, {})[name] = None
         return {spelling: tuple(names) for spelling, names in found.items()}
 
@@ -181,7 +189,7 @@ class ModelCatalog:
         if exact := self._ids_by_parts.get(name_parts(_CONVERTED.sub("", text)), ()):
             return exact
         begun = self.ids_beginning_with(text)
-        networks = [self._records_by_name[model_id].config for model_id in begun]
+        networks = [self.record(model_id).config for model_id in begun]
         return begun[:1] if all(each == networks[0] for each in networks) else ()
 
     def ids_beginning_with(self, text: str) -> tuple[str, ...]:
@@ -210,6 +218,15 @@ class ModelCatalog:
         return tuple(begun.values())
 
 
+def _by_name(records: Iterable[ModelRecord]) -> dict[str, ModelRecord]:
+    return {name: record for record in records for name in record.names}
+
+
+def _spellings(name: str) -> tuple[str, str]:
+    """Return the normalized spellings of a name, with and without its owner."""
+    return normalize_name(name), normalize_name(name.rpartition("/")[2])
+
+
 def name_parts(name: str) -> tuple[str, ...]:
     """Return the letters and numbers of a model's name: `llama3.1:8b` and `Llama-3.1-8B` have the same."""
     return tuple(_NAME_PARTS.findall(_WRITTEN_POINT.sub(".", name.casefold())))
@@ -221,19 +238,17 @@ def split_format(name: str) -> tuple[str, str]:
     return (found["name"], found["format"]) if found else (_PACKAGING.sub("", name), "")
 
 
-def load_models(folder: Path) -> ModelCatalog:
-    """Read every JSON file in `folder`, each a list of records.
+def load_models(folder: Path, *, on_demand: bool = False) -> ModelCatalog:
+    """Read every JSON file in `folder`, each a list of records; with `on_demand`, when one of its records is asked for.
 
     Raises:
         CatalogError: If a file cannot be read or a record does not validate or repeats an id; it names the file,
-            the record and the field.
+            the record and the field. With `on_demand`, whatever parses the file raises it.
     """
     aside = folder / _NOT_BUILT_FILE
-    paths = [path for path in sorted(folder.glob("*.json")) if path != aside]
-    return ModelCatalog(
-        records=read_records(folder, ModelRecord, paths),
-        not_built=read_records(folder, UnsupportedModel, [aside]) if aside.exists() else (),
-    )
+    records = RecordFiles(folder, ModelRecord, [path for path in sorted(folder.glob("*.json")) if path != aside])
+    not_built = RecordFiles(folder, UnsupportedModel, [aside]) if aside.exists() else ()
+    return ModelCatalog(records, not_built) if on_demand else ModelCatalog(records[:], not_built[:])
 
 
 def resolve_model(catalog: ModelCatalog, text: str) -> str:
@@ -247,7 +262,7 @@ def resolve_model(catalog: ModelCatalog, text: str) -> str:
         NoFormulaError: If it names a network that can only be traced.
         SpecError: If there is none; the hint suggests similar names.
     """
-    found = catalog.names_as_written.get(normalize_name(text)) or catalog.ids_written_as(text)
+    found = catalog.names_written_as(text) or catalog.ids_written_as(text)
     owners = {catalog.record(name).id for name in found}
     if len(owners) > 1:
         raise AmbiguousNameError("model", text, tuple(sorted(found)))

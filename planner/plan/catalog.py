@@ -55,17 +55,21 @@ class Catalog:
         return read_records(self.folder / "speeds", PublishedSpeed)
 
 
-def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Path | None = None) -> Catalog:
+def load_catalog(
+    folder: Path | None = None, prices: Path | None = None, own: Path | None = None, *, on_demand: bool = False
+) -> Catalog:
     """Return the catalog in `folder`, by default the bundled catalog, with the fetched prices in the folder `prices`.
 
     The user's own cards and changes in the file `own` replace bundled records; without it, results do not depend on the
-    user. The window and the command line pass `planner.paths.own_hardware_file()`.
+    user. The window and the command line pass `planner.paths.own_hardware_file()`. With `on_demand`, which is for one
+    answer, a file of `folder` is parsed when one of its records may be asked for.
 
     Raises:
-        CatalogError: If a record does not validate; it names the file, the record and the field.
+        CatalogError: If a record does not validate; it names the file, the record and the field. With `on_demand`,
+            whatever asks for a record of that file raises it.
     """
     root = folder or catalog_dir()
-    hardware = load_hardware(root)
+    hardware = load_hardware(root, on_demand=on_demand)
     if own is not None and may_exist(own):
         from planner.hardware.own import (
             read_own,
@@ -73,18 +77,19 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
         )
 
         hardware = with_own_hardware(hardware, read_own(own))
-    return Catalog(hardware=hardware, models=load_models(root / "models"), folder=root, prices=prices)
+    models = load_models(root / "models", on_demand=on_demand)
+    return Catalog(hardware=hardware, models=models, folder=root, prices=prices)
 
 
-def load_catalog_or_bundled(prices: Path, own: Path) -> tuple[Catalog, CatalogError | None]:
+def load_catalog_or_bundled(prices: Path, own: Path, *, on_demand: bool = False) -> tuple[Catalog, CatalogError | None]:
     """Return the catalog with the user's hardware file `own`; if that file is invalid, without it, but with its error.
 
     Raises:
         CatalogError: If a bundled record does not validate.
     """
     try:
-        return load_catalog(prices=prices, own=own), None
+        return load_catalog(prices=prices, own=own, on_demand=on_demand), None
     except CatalogError as error:
         if error.path != own:
             raise
-        return load_catalog(prices=prices), error
+        return load_catalog(prices=prices, on_demand=on_demand), error

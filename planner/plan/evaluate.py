@@ -22,13 +22,13 @@ from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.sharing import SharedFit, resolve_sharing, shared_fits
-from planner.trace.recording import TracedFacts
 from planner.workload.software.registry import DEFAULT
 from planner.workload.speculation import Speculation
 from planner.workload.workload import Inference, Workload
 
 if TYPE_CHECKING:
     from planner.performance.result import TimeResult
+    from planner.trace.recording import TracedFacts
 
 _SMALLEST = 5
 
@@ -96,7 +96,7 @@ class Evaluation(Spec):
         return {**write(self), "time": self.time}
 
     @property
-    def traced(self) -> TracedFacts | None:
+    def traced(self) -> "TracedFacts | None":
         """Return the facts from the trace if the plan is for a traced module, else None."""
         return self.plan.model.trace
 
@@ -209,7 +209,7 @@ def _chosen_sharing(shared: SharedFit) -> ChosenSharing:
     )
 
 
-def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu | None) -> Evaluation:
+def _evaluate_traced(plan: Plan, facts: "TracedFacts", catalog: Catalog, gpu: Gpu | None) -> Evaluation:
     """Return the evaluation of a plan for a traced module, from the facts of its trace."""
     from planner.trace.analysis.memory import traced_memory  # few plans are of a trace
 
@@ -370,7 +370,7 @@ def _shared_fits(question: _FitQuestion) -> Mapping[str, SharedFit]:
 
 @lru_cache(maxsize=128)
 def _traced_fits(
-    facts: TracedFacts, other_processes_bytes: int, catalog: Catalog, ids: tuple[str, ...] | None
+    facts: "TracedFacts", other_processes_bytes: int, catalog: Catalog, ids: tuple[str, ...] | None
 ) -> Mapping[str, CardFit]:
     """Return the memory verdict for a traced module on each card in `ids`, by default all cards, by card id."""
     from planner.trace.analysis.memory import traced_fits_on  # few plans are of a trace

@@ -2,20 +2,46 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, GetJsonSchemaHandler, PlainValidator, TypeAdapter, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from planner.base import Spec
 from planner.cost.terms import CostTerms
 from planner.memory.corrections import Correction
 from planner.models.architecture import Architecture
 from planner.performance.setting import TimeSetting
-from planner.trace.recording import TracedFacts
 from planner.workload.parallel import MOST_CARDS
 from planner.workload.workload import Inference, Workload
 
+if TYPE_CHECKING:
+    from planner.trace.recording import TracedFacts
+
 SCHEMA_VERSION: Final = 2
+
+
+class _FactsOfTrace:
+    """Validation and JSON schema of the facts of a trace, whose many classes few plans have: they are imported late."""
+
+    @staticmethod
+    def validate(value: object) -> "TracedFacts | None":
+        from planner.trace.recording import TracedFacts
+
+        return None if value is None else TracedFacts.model_validate(value)
+
+    @staticmethod
+    def __get_pydantic_json_schema__(_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        from planner.trace.recording import TracedFacts
+
+        return {"anyOf": [handler(TypeAdapter(TracedFacts).core_schema), {"type": "null"}]}
+
+
+if TYPE_CHECKING:
+    Trace = TracedFacts | None
+else:
+    Trace = Annotated[Any, PlainValidator(_FactsOfTrace.validate), _FactsOfTrace]
 
 
 class ModelChoice(Spec):
@@ -25,7 +51,7 @@ class ModelChoice(Spec):
     architecture: Architecture | None = Field(
         default=None, description="architecture of a model that is not in the catalog"
     )
-    trace: TracedFacts | None = Field(default=None, description="facts from tracing the user's own module")
+    trace: Trace = Field(default=None, description="facts from tracing the user's own module")
     path: str | None = Field(default=None, description="file or Hugging Face name that the model was read from")
 
     @classmethod
@@ -37,7 +63,7 @@ class ModelChoice(Spec):
         return cls(id=_readable_text(name), architecture=architecture, path=_readable_text(str(path)))
 
     @classmethod
-    def of_trace(cls, facts: TracedFacts) -> Self:
+    def of_trace(cls, facts: "TracedFacts") -> Self:
         """Return the choice of a traced module, named after its file without folders."""
         target = facts.request.target
         path = _readable_text(target.place) if target.kind == "file" else None

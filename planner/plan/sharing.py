@@ -1,7 +1,6 @@
 """Sharing of a plan that leaves it open: replicas if one card is enough, else what its software would do."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from math import isqrt
 from typing import Final, NamedTuple
@@ -30,8 +29,7 @@ _STAGES: Final = "Narayanan et al. 2021, arXiv 2104.04473 §3.2: matrices split 
 _LAYERS: Final = "Hugging Face Accelerate, device_map; llama.cpp --split-mode layer: GPUs work one after another"
 
 
-@dataclass(frozen=True, slots=True)
-class SharingScheme:
+class SharingScheme(NamedTuple):
     """A way to share the model between cards, such as `tensor parallelism`; `settings` are fields of `parallel`."""
 
     name: str

@@ -1,5 +1,6 @@
 """How runs of the command begin and end."""
 
+import atexit
 import codecs
 import errno
 import gc
@@ -70,6 +71,15 @@ def test_without_a_hint_there_is_no_empty_one(command, capsys):
     assert capsys.readouterr().err == "error: no such thing\n"
 
 
+@pytest.fixture
+def own_process():
+    """Let a test call the entry point of a process, which leaves garbage collection off, in this one."""
+    yield
+    atexit.unregister(gc.freeze)
+    gc.enable()
+
+
+@pytest.mark.usefixtures("own_process")
 def test_an_interruption_is_quiet_while_modules_are_imported(command, monkeypatch):
     handlers = []
 
@@ -182,6 +192,7 @@ def test_only_a_verdict_ends_in_one(arguments, code):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("own_process")
 def test_an_incomplete_installation_is_said_without_a_traceback(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "planner.cli.main", None)
     handler = signal.getsignal(signal.SIGINT)
@@ -355,9 +366,26 @@ def test_only_what_cannot_be_written_is_replaced():
         b"\xff".decode("ascii", errors="planner-plain")
 
 
-def test_cycles_are_collected_again_after_a_command(command):
+def test_a_process_of_one_command_collects_no_cycles_and_searches_no_plugins():
+    program = """
+from planner.__main__ import main
+import gc, sys
+code = main(["fit", "meta-llama/Llama-3.1-8B", "--gpu", "RTX 4090"])
+print("left out:", code, gc.isenabled(), "importlib.metadata" in sys.modules, "planner.trace.recording" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert run.stdout.splitlines()[-1] == "left out: 0 False False False"
+
+
+def test_cycles_are_collected_in_the_window(monkeypatch):
     during = []
-    command(lambda _words: during.append(gc.isenabled()) or 0)
-    cli.main(["fit"])
-    assert during == [False]
-    assert gc.isenabled()
+    monkeypatch.setattr(cli, "_has_display", lambda: True)
+    window = types.ModuleType("planner.gui.app")
+    window.main = lambda _arguments: during.append(gc.isenabled()) or 0
+    monkeypatch.setitem(sys.modules, "planner.gui.app", window)
+    gc.disable()
+    try:
+        assert cli.main([]) == 0
+    finally:
+        gc.enable()
+    assert during == [True]

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import CatalogError
-from planner.records import read_records
+from planner.records import RecordFiles, read_records, records_mentioning
 
 
 class Size(Spec):
@@ -94,3 +94,24 @@ def test_a_folder_without_records_is_refused(tmp_path):
         read_records(tmp_path, Thing, [])
     assert caught.value.path == tmp_path
     assert caught.value.hint
+
+
+def test_a_file_is_parsed_when_one_of_its_records_may_be_meant(tmp_path):
+    (tmp_path / "broken.json").write_text('[{"id": "first"}, {"id": "B-2", "colour": "red"}]', encoding="utf-8")
+    (tmp_path / "sound.json").write_text('[{"id": "C-3"}, {"id": "d"}]', encoding="utf-8")
+    files = RecordFiles(tmp_path, Thing)
+    assert files.mentioning("c-3") == (Thing(id="C-3"), Thing(id="d"))
+    assert files.mentioning("C", "3", "é") == (Thing(id="C-3"), Thing(id="d"))
+    assert files.mentioning("c-4") == ()
+    for ask in (lambda: files.mentioning("b-2"), lambda: list(files), lambda: len(files)):
+        with pytest.raises(CatalogError, match="colour") as caught:
+            ask()
+        assert (caught.value.path, caught.value.record) == (tmp_path / "broken.json", "B-2")
+
+
+def test_records_in_files_are_a_sequence_of_all(tmp_path):
+    (tmp_path / "things.json").write_text('[{"id": "a"}, {"id": "b"}]', encoding="utf-8")
+    files = RecordFiles(tmp_path, Thing)
+    assert (list(files), len(files), files[1]) == ([Thing(id="a"), Thing(id="b")], 2, Thing(id="b"))
+    assert records_mentioning(files, "nothing") == ()
+    assert records_mentioning(files[:], "nothing") == files[:]

@@ -200,3 +200,16 @@ def test_plurals_places_and_computers_lead_to_the_card(text: str, hint: str) -> 
     with pytest.raises(SpecError) as caught:
         resolve_gpu(load_hardware(catalog_dir()), text)
     assert hint in caught.value.hint
+
+
+def test_every_card_and_system_is_found_where_files_are_parsed_on_demand():
+    on_demand = load_hardware(catalog_dir(), on_demand=True)
+    assert [on_demand.gpu(gpu.id) for gpu in HARDWARE.gpus] == list(HARDWARE.gpus)
+    assert [on_demand.system(system.id) for system in HARDWARE.systems] == list(HARDWARE.systems)
+    assert [resolve_gpu(load_hardware(catalog_dir(), on_demand=True), name).id for name in ("RTX 4090", "T4")] == [
+        "rtx-4090",
+        "tesla-t4",
+    ]
+    with pytest.raises(SpecError, match="no record with the id"):
+        on_demand.gpu("rtx-0")
+    assert on_demand.gpu("h100-sxm5-80gb-mig-1g.10gb") == HARDWARE.gpu("h100-sxm5-80gb-mig-1g.10gb")

@@ -300,3 +300,13 @@ def test_every_model_states_its_stored_format_with_a_source_or_is_known_not_to()
 def test_chat_models_of_gemma_2_are_stored_in_half_the_bytes_of_the_base_models():
     base, chat = CATALOG.model("google/gemma-2-9b"), CATALOG.model("google/gemma-2-9b-it")
     assert (base.stored_as, chat.stored_as) == ("fp32", "bf16")
+
+
+def test_every_name_is_found_where_files_are_parsed_on_demand():
+    on_demand = load_models(catalog_dir() / "models", on_demand=True)
+    names = [name for record in CATALOG.records for name in record.names]
+    assert [on_demand.record(name) for name in names] == [CATALOG.record(name) for name in names]
+    spelled = [normalize_name(name.rpartition("/")[2]) for name in names[::7]]
+    assert [on_demand.names_written_as(name) for name in spelled] == [
+        CATALOG.names_as_written[name] for name in spelled
+    ]

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 import pytest
 from pydantic import Field
 
-from planner.__main__ import main
+from planner.cli.main import main
 from planner.errors import SpecError
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.phases import PhaseSnapshots

@@ -9,7 +9,6 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.plan.parallel import cards_phrase, parallelism_phrase
-from planner.trace.request import Input, TensorInput, TraceRequest
 from planner.workload.alignment import RolloutEngine
 from planner.workload.choices import Method
 from planner.workload.optimizers import OPTIMIZERS
@@ -18,16 +17,17 @@ from planner.workload.workload import Inference, Training, Workload
 
 if TYPE_CHECKING:
     from planner.plan.beside import Neighbour
+    from planner.trace.request import Input, TraceRequest
 
 
-def request_phrase(request: TraceRequest) -> str:
+def request_phrase(request: "TraceRequest") -> str:
     """Return a trace request as a phrase: `training, AdamW, batch 8, bf16 autocast, checkpointing`."""
     return ", ".join(
         (request.task, *_training_parts(request), *_size_parts(request), *_format_parts(request), *_rank_parts(request))
     )
 
 
-def _training_parts(request: TraceRequest) -> list[str]:
+def _training_parts(request: "TraceRequest") -> list[str]:
     """Return the optimizer, adapters, accumulation and checkpointing of a trace request as phrases."""
     parts = [f"custom step {request.step.rpartition(':')[2]}"] if request.step else []
     if request.task == "training" and not request.step and not request.target.is_script:
@@ -41,7 +41,7 @@ def _training_parts(request: TraceRequest) -> list[str]:
     return parts
 
 
-def _size_parts(request: TraceRequest) -> list[str]:
+def _size_parts(request: "TraceRequest") -> list[str]:
     """Return the batch size and the token counts of a trace request as phrases."""
     parts = _shape_part(request.inputs) if request.batch is None else [f"batch {fmt.integer(request.batch)}"]
     if request.sequence_length is not None:
@@ -51,13 +51,13 @@ def _size_parts(request: TraceRequest) -> list[str]:
     return parts
 
 
-def _shape_part(inputs: tuple[Input, ...]) -> list[str]:
+def _shape_part(inputs: "tuple[Input, ...]") -> list[str]:
     """Return the shape of the first tensor input as text, if there is one: `8 × 3 × 224 × 224`."""
-    shapes = (given.value.shape for given in inputs if isinstance(given.value, TensorInput) and given.value.shape)
+    shapes = (given.value.shape for given in inputs if given.value.kind == "tensor" and given.value.shape)
     return [" × ".join(map(fmt.integer, shape)) for shape in islice(shapes, 1)]
 
 
-def _format_parts(request: TraceRequest) -> list[str]:
+def _format_parts(request: "TraceRequest") -> list[str]:
     """Return the parameters' dtype and autocast of a trace request as phrases."""
     return [
         *([request.dtype] if request.dtype else []),
@@ -65,7 +65,7 @@ def _format_parts(request: TraceRequest) -> list[str]:
     ]
 
 
-def _rank_parts(request: TraceRequest) -> list[str]:
+def _rank_parts(request: "TraceRequest") -> list[str]:
     """Return the data-parallel strategy and ranks of a trace request as a phrase, if there are several ranks."""
     parallel = request.parallel
     return [f"{parallel.strategy.upper()} on {fmt.plural(parallel.ranks, 'rank')}"] if parallel.ranks > 1 else []
