@@ -39,3 +39,13 @@ def test_towers_of_different_lengths_have_no_formula_per_token():
     workload = with_defaults(Training(compute="bf16", sequence_length=2 * encoder), whisper, 1)
     term = next(t for t in fullest_timeline(whisper, workload).snapshots[1].written() if t.name == "activations")
     assert term.parts[0].formula == f"{term.parts[0].bytes:,}"
+
+
+def test_every_layer_with_a_table_of_position_biases_keeps_its_indices():
+    sizes = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 3, "num_heads": 4, "vocab_size": 100}
+    kept = {
+        kind: alive(snapshots(other(kind, sizes), sequence_length=32), "loss")["activations"] for kind in ("t5", "umt5")
+    }
+    # Two more tables in the encoder and two in the decoder, with 8 B for each pair of positions; and of the decoder's
+    # cross-attention the zeros of 4 heads in bf16.
+    assert kept["umt5"] - kept["t5"] == 2 * 2 * 8 * 32 * 32 + 2 * 4 * 2 * 32 * 32
