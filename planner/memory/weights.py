@@ -120,6 +120,23 @@ def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int =
     return _quantized_weights_term(architecture, scheme, kept_bytes)
 
 
+@lru_cache(maxsize=256)
+def mask_buffer_terms(architecture: Architecture) -> tuple[Term, ...]:
+    """Return the memory of causal masks that a network of transformers keeps as buffers; empty for most networks."""
+    if not architecture.mask_buffer_bytes:
+        return ()
+    positions = architecture.max_context or 0
+    masks = architecture.mask_buffer_bytes // positions**2
+    symbols = (
+        model_symbol("m", masks, "modules that keep a mask of their own"),
+        model_symbol("n", positions, "positions of the model, whatever the length of the prompt"),
+    )
+    source = (
+        "transformers 5.23: the buffer `bias` of GPTNeoSelfAttention and GPTBigCodeModel, one boolean for each pair"
+    )
+    return (term("buffers", architecture.mask_buffer_bytes, "m × n²", symbols, source),)
+
+
 def weight_bytes(architecture: Architecture, scheme_name: str) -> int:
     """Return the size in bytes of all parameters stored as `scheme_name`."""
     return weights_term(architecture, scheme_name).bytes

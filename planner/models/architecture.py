@@ -117,6 +117,9 @@ class Architecture(Spec):
     softcapped_logits: bool = Field(
         default=False, description="whether logits pass through tanh, which saves a copy (Gemma 2)"
     )
+    mask_buffer_bytes: int = Field(
+        default=0, ge=0, description="bytes of the causal masks that modules keep beside their parameters (GPT-Neo)"
+    )
     tensor_cards: int = Field(
         default=1, ge=1, description="number of tensor-parallel cards of which this network is one's share"
     )

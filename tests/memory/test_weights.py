@@ -2,7 +2,7 @@
 
 import pytest
 from made_files import tiny_tensors, write_model
-from small_models import bundled, llama, small_llama
+from small_models import bundled, llama, other, small_llama
 
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.memory.estimate import estimate_memory
@@ -17,7 +17,7 @@ from planner.memory.weights import (
 from planner.models.architecture import Architecture
 from planner.models.readers.model_file import read_model_file
 from planner.workload.defaults import with_defaults
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, Training
 
 # Llama 2 7B: 32 layers of four 4096 × 4096 and three 4096 × 11008 projections, 65 norms, two 32000 × 4096 tables.
 PROJECTIONS = 32 * (4 * 4096 * 4096 + 3 * 4096 * 11_008)
@@ -143,3 +143,11 @@ def test_without_projections_nothing_is_dequantized():
 def test_nf4_that_multiplies_in_fp32_is_cast_from_16_bits():
     half, single = (unpacked_four_bit_terms(small_llama(), size)[0].bytes for size in (2, 4))
     assert single == 3 * half
+
+
+def test_masks_that_layers_keep_are_beside_the_weights_in_training_and_answers():
+    sizes = {"hidden_size": 64, "num_heads": 4, "num_layers": 3, "vocab_size": 100, "max_position_embeddings": 512}
+    network = other("gpt_neo", sizes)
+    for workload in (Inference(), Training(), Training(trainable=("layers.1",))):
+        # One boolean for each pair of 512 positions in each of 3 layers.
+        assert estimate_memory(network, workload).term("buffers").bytes == 3 * 512 * 512

@@ -30,7 +30,7 @@ from planner.models.architecture import (
 )
 
 SCRATCH_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
-_WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3}
+_WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3, "relu2": 3}
 """Live tensors of intermediate width for activation functions computed step by step in Python; two for others."""
 
 

@@ -14,7 +14,7 @@ from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_steps import OptimizerTerms, optimizer_terms
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.step import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
-from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
+from planner.memory.weights import ParameterCounts, mask_buffer_terms, parameter_counts, weights_term
 from planner.models.architecture import Architecture
 from planner.workload.optimizers import Optimizer, OptimizerStep
 from planner.workload.training import Training
@@ -71,6 +71,7 @@ def whole_setup(
         casts=casts,
         losses=losses,
         embedding=network.embedding,
+        held=mask_buffer_terms(architecture),
         notes=notes,
     )
 

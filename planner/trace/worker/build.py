@@ -128,6 +128,11 @@ class LoraLinear(nn.Module):
         """Return the base layer's weight, which T5 accesses, as `peft.tuners.tuners_utils.BaseTunerLayer` does."""
         return self.base_layer.weight
 
+    @property
+    def bias(self) -> Any:
+        """Return the base layer's bias, which PyTorch's `MultiheadAttention` accesses."""
+        return self.base_layer.bias
+
     def forward(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Return the sum of the base layer's and the adapter's outputs, in the base layer's dtype."""
         result: torch.Tensor = self.base_layer(x, *args, **kwargs)
@@ -297,14 +302,19 @@ def _prepare_modules(built: BuiltRun, request: TraceRequest, watcher: RunObserve
 
 
 def _freeze_parameters(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None:
-    """Freeze parameters whose name, or the path of a module that contains them, matches a pattern."""
+    """Freeze parameters whose name, or the path of a module that contains them, matches a pattern.
+
+    Names count with and without the prefix of the network's body, such as `bert.`.
+    """
     named_parameters = dict(
         chain.from_iterable(module.named_parameters(prefix=name) for name, module in modules.items())
     )
+    bodies = tuple(f"{getattr(module, 'base_model_prefix', '')}." for module in modules.values())
     for pattern in patterns:
         frozen = [
             value
-            for name, value in named_parameters.items()
+            for full_name, value in named_parameters.items()
+            for name in {full_name, *(full_name.removeprefix(body) for body in bodies)}
             if fnmatchcase(name, pattern) or name.startswith(f"{pattern}.")
         ]
         if not frozen:

@@ -305,11 +305,12 @@ def _audio_features(model: Any, batch: int, note: Callable[[str], None]) -> torc
 def _images(
     model: Any, parameters: Mapping[str, inspect.Parameter], batch: int, note: Callable[[str], None]
 ) -> torch.Tensor:
-    """Return random images, or their flattened patches if the network takes images of any size (NaFlex)."""
+    """Return random images or videos, or flattened patches if the network takes images of any size (NaFlex)."""
     config = _vision_config(model.config)
     if "spatial_shapes" in parameters:
         return _random_floats(model, batch, config.num_patches, config.num_channels * config.patch_size**2)
-    return _random_floats(model, batch, *_image_shape(config, note))
+    frames = (config.num_frames,) if hasattr(config, "tubelet_size") else ()
+    return _random_floats(model, batch, *frames, *_image_shape(config, note))
 
 
 def _vision_config(config: Any) -> Any:

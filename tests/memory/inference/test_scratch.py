@@ -31,6 +31,9 @@ def test_scratch_is_of_the_widest_block_and_does_not_add_up_over_layers():
 def test_scratch_of_an_activation_that_python_computes():
     gpt2 = other("gpt2", GPT2)
     assert scratch_bytes(gpt2, 1, 10, BF16, "sdpa") == 10 * (4 * 768 + 4 * 3072) * 2
+    # a squared ReLU: its input, the ReLU and the square
+    nemotron = other("nemotron", LLAMA)
+    assert scratch_bytes(nemotron, 1, 10, BF16, "sdpa") == 10 * (4 * 4096 + 3 * 11_008) * 2
 
 
 def test_scratch_of_one_projection_for_gate_and_up():

@@ -38,6 +38,7 @@ WHISPER |= {
 }
 VIT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 VIT |= {"image_size": 8, "patch_size": 4}
+VIVIT = VIT | {"num_frames": 2, "tubelet_size": [2, 4, 4], "architectures": ["VivitForVideoClassification"]}
 TOWER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 CLIP = {"text_config": TOWER | {"vocab_size": 50, "max_position_embeddings": 9, "eos_token_id": 2}}
 CLIP |= {"vision_config": TOWER | {"image_size": 8, "patch_size": 4}, "projection_dim": 8}
@@ -47,7 +48,7 @@ FUNNEL = {"vocab_size": 50, "block_sizes": [1], "d_model": 16, "n_head": 2, "d_h
 XLM = {"emb_dim": 16, "n_layers": 1, "n_heads": 2, "vocab_size": 50, "max_position_embeddings": 32}
 
 FAMILIES = {"llama": SMALL, "bert": SMALL, "t5": T5, "whisper": WHISPER, "vit": VIT, "clip": CLIP, "mamba": MAMBA}
-FAMILIES |= {"xlm": XLM}
+FAMILIES |= {"xlm": XLM, "vivit": VIVIT}
 
 
 def request(family, **changes):
@@ -63,6 +64,7 @@ def request(family, **changes):
         ("t5", "T5ForConditionalGeneration", {"input_ids": (2, 5), "labels": (2, 5)}),
         ("whisper", "WhisperForConditionalGeneration", {"input_features": (2, 80, 16), "labels": (2, 5)}),
         ("vit", "ViTForImageClassification", {"pixel_values": (2, 3, 8, 8), "labels": (2,)}),
+        ("vivit", "VivitForVideoClassification", {"pixel_values": (2, 2, 3, 8, 8), "labels": (2,)}),
         ("clip", "CLIPModel", {"input_ids": (2, 5), "pixel_values": (2, 3, 8, 8), "return_loss": None}),
         ("mamba", "MambaForCausalLM", {"input_ids": (2, 5), "labels": (2, 5)}),
     ],

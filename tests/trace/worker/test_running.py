@@ -253,6 +253,14 @@ def test_a_new_adapter_has_no_effect_and_keeps_the_base_format():
     assert torch.equal(result, base(x))
 
 
+def test_attention_of_pytorch_reads_the_matrix_and_bias_below_an_adapter():
+    attention = nn.MultiheadAttention(4, 2)
+    x = torch.randn(3, 1, 4)
+    plain = attention(x, x, x)[0]
+    attention.out_proj = LoraLinear(attention.out_proj, 2, torch.float32, 0.0)
+    assert torch.equal(attention(x, x, x)[0], plain)
+
+
 def test_every_linear_layer_has_an_adapter_by_default(tmp_path):
     net = build_run(request(tmp_path, "net", lora=TraceLora()), Heard()).module
     assert sum(isinstance(module, LoraLinear) for module in net.modules()) == 3

@@ -206,6 +206,12 @@ def test_parameters_are_frozen_by_pattern_or_module(tmp_path):
         assert [p.requires_grad for p in net.parameters()] == [False, True]
     frozen = built(tmp_path, "pair", freeze=("layer",)).modules.values()
     assert not any(p.requires_grad for module in frozen for p in module.parameters())
+    with pytest.MonkeyPatch.context() as patch:  # as networks of transformers name the prefix of their body
+        patch.setattr(torch.nn.Module, "base_model_prefix", "layer", raising=False)
+        assert [p.requires_grad for p in built(tmp_path, "pair", freeze=("weight",)).module.parameters()] == [
+            False,
+            True,
+        ]
     with pytest.raises(TraceError, match="no parameter matches 'decoder'") as error:
         built(tmp_path, "pair", freeze=("decoder",))
     assert "layer.weight" in error.value.hint

@@ -292,16 +292,28 @@ def shared_score_bytes(
 ) -> int:
     """Return the bytes of masks and position biases that layers share, and of the biases' bucket indices.
 
-    **Formula**: 8 · s² for the bucket of each pair of positions; a · s · s' zeros where cross-attention has none; with
-    checkpoints the biases of a · s² pairs.
+    **Formula**: t · (8 · s² for the bucket of each pair of positions + a · s · s' zeros where cross-attention has
+    none), with t layers that have a table of their own: the first of T5, every one of UMT5, whose checkpoints
+    recompute it. With checkpoints also the biases of a · s² pairs.
     """
     masks = mask_bytes(stack, batch.sequences, batch.tokens, precision, attention) if checkpointed else 0
     layer = stack.groups[0].layer
     if not isinstance(layer.mixer, Attention) or not layer.mixer.position_bias:
         return masks
     pairs = batch.tokens * batch.encoder_tokens if layer.cross_attention else 0
+    zeros = layer.mixer.heads * pairs * precision.compute_bytes
     biases = layer.mixer.heads * precision.parameter_bytes if checkpointed else 0
-    return masks + (INDEX + biases) * batch.tokens**2 + layer.mixer.heads * pairs * precision.compute_bytes
+    tables = 1 if checkpointed else max(1, _bias_tables(stack))
+    return masks + tables * (INDEX * batch.tokens**2 + zeros) + biases * batch.tokens**2
+
+
+def _bias_tables(stack: Stack) -> int:
+    """Return the number of layers with a table of position biases; MPNet's stands before them."""
+    return sum(
+        group.count
+        for group in stack.groups
+        if any("relative_attention_bias" in tensor.name for tensor in group.layer.tensors)
+    )
 
 
 @lru_cache(maxsize=512)

@@ -88,9 +88,23 @@ def _read_gpt_bigcode(fields: ConfigFields) -> Architecture:
         sizes = sizes._replace(kv_heads=1)
     attention = _GPT2_ATTENTION._replace(fp32_softmax=fields.flag("attention_softmax_in_fp32", default=True))
     mlp = mlp_block(fields, sizes, _GPT2_MLP._replace(activation="gelu_pytorch_tanh"))
-    return assemble_decoder(
-        fields, sizes, _GPT2_FRAME, attention_blocks(fields, sizes, attention), (mlp,) * sizes.layers
-    )
+    mixers = attention_blocks(fields, sizes, attention)
+    read = assemble_decoder(fields, sizes, _GPT2_FRAME, mixers, (mlp,) * sizes.layers)
+    return read.evolve(mask_buffer_bytes=_mask_buffer_bytes(read))
+
+
+def _mask_buffer_bytes(read: Architecture) -> int:
+    """Return the bytes of one boolean for each pair of positions, which a module keeps as a buffer.
+
+    **Source**: transformers 5.23 `GPTBigCodeModel` and `GPTNeoSelfAttention`: `self.bias`.
+    """
+    return (read.max_context or 0) ** 2
+
+
+def _read_gpt_neo(fields: ConfigFields) -> Architecture:
+    """Read GPT-Neo, whose layers attend to a window in turn, and each keep their causal mask."""
+    read = _GPT_NEO.read(fields)
+    return read.evolve(mask_buffer_bytes=read.depth * _mask_buffer_bytes(read))
 
 
 def _gpt_neo_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
@@ -231,6 +245,16 @@ _GPTJ: Final = DecoderFamily(
     attention=_GPTJ_ATTENTION,
     mlp=MlpStyle(names=("fc_in", "fc_out"), bias=True, activation="gelu_new", ratio=4),
 )
+_GPT_NEO: Final = DecoderFamily(
+    frame=_GPT2_FRAME._replace(hidden_dropout=("resid_dropout", 0.0), embedding_dropout=("embed_dropout", 0.0)),
+    attention=_GPTJ_ATTENTION._replace(
+        prefix="attn.attention.",
+        out_bias=True,
+        pattern=_gpt_neo_pattern,
+        dropout=("attention_dropout", 0.0),
+    ),
+    mlp=_GPT2_MLP._replace(width=("intermediate_size",)),
+)
 
 READERS: Final[Mapping[str, Reader]] = {
     "gpt2": DecoderFamily(
@@ -241,16 +265,7 @@ READERS: Final[Mapping[str, Reader]] = {
         feed_forwards=_gpt2_feed_forwards,
     ).read,
     "gpt_bigcode": _read_gpt_bigcode,
-    "gpt_neo": DecoderFamily(
-        frame=_GPT2_FRAME._replace(hidden_dropout=("resid_dropout", 0.0), embedding_dropout=("embed_dropout", 0.0)),
-        attention=_GPTJ_ATTENTION._replace(
-            prefix="attn.attention.",
-            out_bias=True,
-            pattern=_gpt_neo_pattern,
-            dropout=("attention_dropout", 0.0),
-        ),
-        mlp=_GPT2_MLP._replace(width=("intermediate_size",)),
-    ).read,
+    "gpt_neo": _read_gpt_neo,
     "gpt_neox": DecoderFamily(
         frame=DecoderFrame(
             norm=LAYER,

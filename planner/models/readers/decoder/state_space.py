@@ -298,6 +298,8 @@ def read_nemotron_h(fields: ConfigFields) -> Architecture:
     groups = group_layers(
         kinds, lambda kind: _single_block_layer(_nemotron_block(fields, sizes, kind), sizes, _NEMOTRON_FRAME)
     )
+    # Its head is never tied, even if the file states it: transformers' `_tied_weights_keys` is empty.
+    fields = fields.with_changes({"tie_word_embeddings": False})
     return decoder_network(fields, sizes, _NEMOTRON_FRAME, groups)
 
 

@@ -76,3 +76,13 @@ def test_outputs_of_experts_are_weighted_in_the_format_of_the_router():
     precision = Precision(2, 2, 2, autocast=False)
     in_bf16, in_fp32 = (expert_weighting_bytes(block.evolve(fp32_router=one), 4096, precision) for one in (False, True))
     assert in_fp32 - in_bf16 == 3 * 2 * 4096 * (4 - 2)  # three times the outputs of two experts
+
+
+def test_every_layer_with_a_table_of_position_biases_keeps_its_indices():
+    sizes = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 3, "num_heads": 4, "vocab_size": 100}
+    kept = {
+        kind: alive(snapshots(other(kind, sizes), sequence_length=32), "loss")["activations"] for kind in ("t5", "umt5")
+    }
+    # Two more tables in the encoder and two in the decoder, with 8 B for each pair of positions; and of the decoder's
+    # cross-attention the zeros of 4 heads in bf16.
+    assert kept["umt5"] - kept["t5"] == 2 * 2 * 8 * 32 * 32 + 2 * 4 * 2 * 32 * 32

@@ -11,6 +11,12 @@ def test_gpt_neo_alternates_windows_unless_its_layers_are_listed() -> None:
     assert windows(tiny("gpt_neo", attention_layers=["local"] * 8, window_size=9)) == [9] * 8
 
 
+def test_masks_are_kept_by_each_layer_of_gpt_neo_and_once_by_gpt_bigcode() -> None:
+    assert tiny("gpt_neo", max_position_embeddings=100).mask_buffer_bytes == 8 * 100 * 100
+    assert tiny("gpt_bigcode", max_position_embeddings=100).mask_buffer_bytes == 100 * 100
+    assert tiny("gpt2").mask_buffer_bytes == 0
+
+
 @pytest.mark.parametrize(
     ("model_type", "changes"),
     [

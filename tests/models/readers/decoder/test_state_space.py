@@ -52,6 +52,11 @@ def test_nemotron_layers_can_be_listed_by_letters() -> None:
     assert [group.places for group in found.main.groups] == [(0, 4), (1,), (2,), (3,)]
 
 
+def test_nemotron_has_a_head_of_its_own_even_if_its_file_ties_it() -> None:
+    tied = hybrid("nemotron_h", NEMOTRON, tie_word_embeddings=True)
+    assert tied == hybrid("nemotron_h", NEMOTRON, tie_word_embeddings=False)
+
+
 @pytest.mark.parametrize(
     ("model_type", "sizes", "attended"),
     [
