@@ -308,5 +308,7 @@ def test_a_machine_that_cannot_be_reached_is_an_error_with_advice(ssh_server, mo
     assert cli.main(["monitor", address, "--once"]) == 3
     assert "GPU Planner was not found on the other machine" in capsys.readouterr().err
     # What has ended does not connect again.
-    assert cli.main(["monitor", str(ssh_server.address("/bin/false")._replace(port=1)), "--once"]) == 3
-    assert capsys.readouterr().err.endswith("hint: Check its name, the network, and: ssh HOST\n")
+    unreachable = ssh_server.address("/bin/false")._replace(port=1)
+    assert cli.main(["monitor", str(unreachable), "--once"]) == 3
+    hint = f"hint: Check its name, the network, and: ssh -p 1 {unreachable.user}@127.0.0.1\n"
+    assert capsys.readouterr().err.endswith(hint)

@@ -118,8 +118,9 @@ def test_a_certificate_of_no_known_authority_is_refused_and_an_own_one_trusted()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(DATA / "here.pem")
     with serving(FakePrometheus(dcgm_fleet(2)), context) as url:
-        with pytest.raises(NetworkError, match="no known authority signed"):
+        with pytest.raises(NetworkError, match=r"no known authority signed$") as caught:
             read_fleet([FleetConnection(url=url)], {})
+        assert caught.value.hint == "Give the file of its authority, if it is yours."
         assert len(read_fleet([FleetConnection(url=url, ca_file=DATA / "here.pem")], {}).cards) == 2
 
 

@@ -99,7 +99,7 @@ def _with_lowercase_start(advice: str) -> str:
 
 
 class EmptyState(QWidget):
-    """Buttons for a machine without cards, which the tab connects; another one is first tried again, or left."""
+    """Buttons for a machine without cards, which the tab connects; another one that failed is tried again, or left."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -123,9 +123,10 @@ class EmptyState(QWidget):
             spacing=theme.spacing.small,
         )
 
-    def show_buttons(self, *, is_remote: bool) -> None:
+    def show_buttons(self, *, is_remote: bool, is_cut_off: bool) -> None:
         """Show the buttons for this machine or for another one, which can only be checked there."""
-        for button in (self.again, self.another, self.here):
+        self.again.setVisible(is_cut_off)
+        for button in (self.another, self.here):
             button.setVisible(is_remote)
         for button in (self.demo, self.doctor):
             button.setVisible(not is_remote)

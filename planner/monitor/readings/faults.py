@@ -2,7 +2,7 @@
 
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
@@ -212,7 +212,8 @@ FAULTS: Final = {
     ),
     FaultKind.CHANGED_HOST_KEY: FaultDescription(
         "the other machine's SSH host key has changed",
-        "It was installed anew, or another machine answers in its place. Find out which before you accept the new key.",
+        "It was installed anew, or another machine answers in its place. Find out which before you accept the new key: "
+        "ssh HOST tells where the old one is kept.",
     ),
     FaultKind.NO_PROGRAM: FaultDescription(
         "GPU Planner was not found on the other machine",
@@ -240,17 +241,27 @@ FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An active fault: its start, and its card (None: all cards). `detail` holds what was observed."""
+    """An active fault: its start, and its card (None: all cards). `detail` holds what was observed.
+
+    `login` is `[USER@]HOST[:PORT]` of a machine that is not connected, for the advice; it is neither sent nor recorded.
+    """
 
     kind: FaultKind
     since_seconds: float
     uuid: str | None = None
     detail: str = ""
+    login: str = ""
 
     @property
     def description(self) -> FaultDescription:
-        """Return the description of the fault's kind: title, advice and severity."""
-        return FAULTS[self.kind]
+        """Return the description of the fault's kind: title, advice and severity; the advice names the machine."""
+        described = FAULTS[self.kind]
+        if not self.login:
+            return described
+        host, _, port = self.login.rpartition(":")
+        words = (f"-p {port} {host}" if port.isdecimal() else self.login).replace("[", "").replace("]", "")
+        remedy = described.remedy.replace("ssh://HOST", f"ssh://{self.login}").replace("HOST", words)
+        return described._replace(remedy=remedy)
 
     @property
     def key(self) -> tuple[FaultKind, str | None]:
@@ -273,7 +284,7 @@ class ActiveFaults:
         """Add a fault; a fault that is already active keeps its start time."""
         known = self._faults.get(fault.key)
         since = fault.since_seconds if known is None else known.since_seconds
-        self._faults[fault.key] = Fault(fault.kind, since, fault.uuid, fault.detail)
+        self._faults[fault.key] = replace(fault, since_seconds=since)
 
     def clear(self, *kinds: FaultKind, uuid: str | None = None) -> None:
         """Remove the faults of these kinds from one card; without `uuid`, remove faults that concern all cards."""

@@ -98,8 +98,7 @@ class FleetPage(QWidget):
     def connect_to(self, connection: FleetConnection, typed_secret: str = "") -> None:
         """Show another fleet; a secret that was typed is kept in memory only."""
         self.address.setText(connection.address)
-        self._show_nothing()
-        self.status.setText("connecting…")
+        self._show_connecting()
         environment = dict(os.environ) | ({SECRET_VARIABLE: typed_secret} if typed_secret else {})
         self.feed.connect_to(connection, environment)
 
@@ -122,6 +121,10 @@ class FleetPage(QWidget):
         super().hideEvent(event)
         self.feed.set_wanted(False)
 
+    def _show_connecting(self) -> None:
+        self._show_nothing()
+        self.status.setText("connecting…")
+
     def _show_nothing(self) -> None:
         self.view = None
         for widget in (self.problem, self.notes, self.energy, self.servers, self.again, self.change):
@@ -132,6 +135,13 @@ class FleetPage(QWidget):
         self._pages.setCurrentIndex(0)
         self._pages.hide()
         self._space.show()
+
+    @Slot()
+    def _read_now(self) -> None:
+        """Read the fleet again; a fleet that could not be read is connecting until it answers."""
+        if self.view is None:
+            self._show_connecting()
+        self.feed.poll()
 
     @Slot(object)
     def _show_view(self, view: FleetView) -> None:
@@ -292,7 +302,7 @@ class FleetPage(QWidget):
         self.another.clicked.connect(self.connect_wanted)
         self.change.clicked.connect(self.connect_wanted)
         for button in (self.refresh_button, self.again):
-            button.clicked.connect(self.feed.poll)
+            button.clicked.connect(self._read_now)
         self.heat.activated.connect(self._show_heat)
         self.search.textChanged.connect(self._show_found)
         self.map.opened.connect(self.open_card)
