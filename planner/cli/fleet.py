@@ -73,7 +73,7 @@ def make_parser() -> Parser:
     parser = Parser("gpu-planner fleet", _DESCRIPTION, _EXAMPLES)
     parser.add_argument("urls", metavar="URL", nargs="+", help="a Prometheus, or exporters' metrics or files of them")
     shown = parser.add_argument_group("what is shown")
-    shown.add_argument("--worst", metavar="N", type=row_limit, help=f"show the N worst cards [{_USUAL_ROWS}]")
+    shown.add_argument("--worst", metavar="N", type=row_limit, help=f"show the N worst GPUs [{_USUAL_ROWS}]")
     shown.add_argument("--host", metavar="PATTERN", action="append", help="only hosts of this name; * and ? match any")
     shown.add_argument(
         "--tariff", metavar="USD", type=number_type(AMOUNT, 0, 10), help="price of a kWh, for the cost of electricity"
@@ -111,7 +111,7 @@ def _print_fleet(fleet: Fleet, rows: tuple[FleetRow, ...], prices: FleetPrices, 
     shown = rows[: arguments.worst or _USUAL_ROWS]
     print(column_table(FLEET_COLUMNS, shown, ("host", "name", "diagnosis", "work")))
     if len(shown) < len(rows):
-        print(f"and {len(rows) - len(shown):,} more; --worst N shows N cards")
+        print(f"and {len(rows) - len(shown):,} more; --worst N shows N GPUs")
     for cost in prices.serving(fleet):
         print(f"\n{wrap_paragraph(server_line(cost), width)}", end="")
     if fleet.servers:

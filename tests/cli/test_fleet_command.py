@@ -28,12 +28,12 @@ def test_the_worst_cards_come_first_with_what_the_fleet_costs(fleet, capsys):
     with serving(fleet) as url:
         code, out, err = run(capsys, url, "--worst", "2")
     assert code == 0
-    assert out.startswith("24 cards on 3 hosts: 1 silent and 1 idle, which costs $")
+    assert out.startswith("24 GPUs on 3 hosts: 1 silent and 1 idle, which costs $")
     assert f"kWh in the last 24{THIN}h" in out
     assert "renting them all" in out
     rows = [line.split() for line in out.splitlines() if line.startswith("node")]
     assert [row[:2] for row in rows] == [["node1", "3"], ["node2", "1"]]
-    assert "and 22 more; --worst N shows N cards" in out
+    assert "and 22 more; --worst N shows N GPUs" in out
     assert "note: Not exported here" in err
 
 

@@ -105,15 +105,15 @@ class EmptyState(QWidget):
         super().__init__()
         self.again = push_button("&Try again", "Connect to this machine again", "primary")
         self.another = push_button("A&nother machine…", "Change the address, or name another machine")
-        self.here = push_button("This &machine", "Show the cards of this machine again")
+        self.here = push_button("This &machine", "Show the GPUs of this machine again")
         self.demo = push_button(
-            "Show a &demo", "Replay a made-up recording of two cards in training, 15 minutes long.", "primary"
+            "Show a &demo", "Replay a made-up recording of two GPUs in training, 15 minutes long.", "primary"
         )
         self.replay = push_button(
             "Open a recordin&g…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop, DCGM or amd-smi."
         )
         self.doctor = push_button(
-            "Chec&k this machine", "Check everything that readings depend on, from the card to the driver."
+            "Chec&k this machine", "Check everything that readings depend on, from the GPU to the driver."
         )
         in_row(
             *(self.again, self.another, self.here, self.demo, self.replay, self.doctor),

@@ -88,7 +88,7 @@ class MonitorTab(Tab):
         self.plan_strip = PlanStrip(workspace, theme, tasks)
         self.machine = ElidedLabel(role="muted", is_live=True)
         self.reconnect = QPushButton("Reconnect to the driver")
-        self.reconnect.setToolTip("Read the cards again")
+        self.reconnect.setToolTip("Read the GPUs again")
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
         self.more.aboutToShow.connect(self._replace_plots_menu)
         self.processes = Processes(workspace, theme)

@@ -74,7 +74,7 @@ class FleetRow:
         """Return the diagnosis as sentences, and what the exporter could say and does not."""
         if self.card.is_silent:
             when = datetime.fromtimestamp(self.card.seen_seconds).astimezone()
-            return f"Not read since {when:%Y-%m-%d %H:%M:%S}: the exporter, the machine or the card is down."
+            return f"Not read since {when:%Y-%m-%d %H:%M:%S}: the exporter, the machine or the GPU is down."
         parts = ["" if self.verdict is None else verdict_sentence(self.verdict), missing_evidence(self.card)]
         return "\n".join(filter(None, parts))
 
@@ -142,10 +142,8 @@ def _reading(key: str, title: str, name: str, unit: str, about: str, per_unit: f
 
 FLEET_COLUMNS: Final[tuple[Column[FleetRow], ...]] = (
     text_column("host", "Host", lambda row: row.card.host, width=14, about="Name of the machine, as its exporter says"),
-    text_column(
-        "number", "Card", lambda row: card_number(row.card), width=5, about="Number of the card in its machine"
-    ),
-    text_column("name", "Name", lambda row: short_card_name(row.card.device), width=18, about="Name of the card"),
+    text_column("number", "GPU", lambda row: card_number(row.card), width=5, about="Number of the GPU in its machine"),
+    text_column("name", "Name", lambda row: short_card_name(row.card.device), width=18, about="Name of the GPU"),
     number_column(
         "use",
         "Use",
@@ -176,9 +174,9 @@ FLEET_COLUMNS: Final[tuple[Column[FleetRow], ...]] = (
         lambda row: row.diagnosis,
         width=26,
         tooltip=lambda row: row.explanation,
-        help="What limits the card, from its last minutes; sorting puts the worst first",
+        help="What limits the GPU, from its last minutes; sorting puts the worst first",
     ),
-    text_column("work", "Work", lambda row: row.work, unknown="", width=22, about="Pods or job on the card"),
+    text_column("work", "Work", lambda row: row.work, unknown="", width=22, about="Pods or job on the GPU"),
 )
 """Columns of the table of cards."""
 
@@ -229,7 +227,7 @@ def fleet_headline(fleet: Fleet, costs: FleetCosts) -> str:
         _idle_part(costs) if costs.idle else "",
     ]
     wrong = fmt.listing(tuple(filter(None, parts)))
-    cards = fmt.plural(len(fleet.cards), "card")
+    cards = fmt.plural(len(fleet.cards), "GPU")
     return f"{cards} on {fmt.plural(len(fleet.host_names), 'host')}: {wrong or 'nothing to report'}."
 
 
@@ -243,15 +241,15 @@ def _idle_part(costs: FleetCosts) -> str:
 
 def energy_line(costs: FleetCosts) -> str:
     """Return power, energy and rent of the fleet as one line, with what they are based on."""
-    parts = ["no card reports its power"]
+    parts = ["no GPU reports its power"]
     if costs.power_cards:
         parts = [
-            f"{costs.power_watts / 1e3:,.1f}{fmt.THIN}kW now, reported by {fmt.plural(costs.power_cards, 'card')}",
+            f"{costs.power_watts / 1e3:,.1f}{fmt.THIN}kW now, reported by {fmt.plural(costs.power_cards, 'GPU')}",
             *_energy_parts(costs),
         ]
     if costs.priced:
         dated = f", prices since {costs.price_date}" if costs.price_date else ""
-        of = "" if costs.priced == costs.power_cards else f" for {fmt.plural(costs.priced, 'priced card')}"
+        of = "" if costs.priced == costs.power_cards else f" for {fmt.plural(costs.priced, 'priced GPU')}"
         parts.append(f"renting them all: {fmt.rounded_money(costs.rent_usd_per_hour)}/h{of} (median on-demand{dated})")
     return "  ·  ".join(parts) if costs.power_cards or costs.priced else ""
 
@@ -267,7 +265,7 @@ def _energy_parts(costs: FleetCosts) -> list[str]:
     bill = "" if usd is None else f" ({fmt.rounded_money(usd)} of electricity)"
     parts = [f"{fmt.significant(costs.kwh_last_day)}{fmt.THIN}kWh{bill} in the last 24{fmt.THIN}h{held}"]
     if costs.idle_usd_last_day:
-        parts.append(f"cards idle in that time: {fmt.rounded_money(costs.idle_usd_last_day)} of rent")
+        parts.append(f"GPUs idle in that time: {fmt.rounded_money(costs.idle_usd_last_day)} of rent")
     return parts
 
 
@@ -300,5 +298,5 @@ def _percentiles(title: str, percentiles: Sequence[MeasuredPercentile]) -> str:
 def _cost_text(cost: ServingCost) -> str:
     if cost.usd_per_million_tokens is None:
         return ""
-    cards = fmt.plural(cost.cards, "card")
+    cards = fmt.plural(cost.cards, "GPU")
     return f"{fmt.money(cost.usd_per_million_tokens)} per million output tokens (rent of {cards})"

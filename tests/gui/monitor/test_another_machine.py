@@ -84,7 +84,7 @@ def test_an_xid_a_hang_and_a_loss_there_show_in_the_window_within_two_readings(q
     wait(qtbot, shows_all)
     # The reading that is being taken when the cards fail is not one of the two.
     assert len(samples) <= 3
-    wait(qtbot, lambda: any("the driver does not respond for this card" in text for text in tab.faults.texts))
+    wait(qtbot, lambda: any("the driver does not respond for this GPU" in text for text in tab.faults.texts))
 
 
 def test_the_dialog_takes_a_host_or_an_address_and_says_what_is_wrong_with_others(qtbot, theme):

@@ -119,9 +119,9 @@ def test_the_headline_names_what_is_wrong_and_what_idle_cards_cost():
     found = cards(4)
     fine = {card.key: verdict(VerdictKind.COMPUTE_BOUND, "good") for card in found}
     fleet = Fleet("f", 1.0, 15.0, tuple(found), verdicts=fine)
-    assert fleet_headline(fleet, COSTS) == "4 cards on 1 host: nothing to report."
+    assert fleet_headline(fleet, COSTS) == "4 GPUs on 1 host: nothing to report."
     unsure = replace(fleet, verdicts=dict(list(fine.items())[:3]))
-    assert fleet_headline(unsure, COSTS) == "4 cards on 1 host: 1 not diagnosed yet."
+    assert fleet_headline(unsure, COSTS) == "4 GPUs on 1 host: 1 not diagnosed yet."
     assert fleet_headline(replace(fleet, cards=()), COSTS).startswith("No GPU is reported here")
     broken = Fleet(
         "f",
@@ -136,31 +136,29 @@ def test_the_headline_names_what_is_wrong_and_what_idle_cards_cost():
     )
     idle = COSTS._replace(idle=(IdleCard(found[3], 48.0),), idle_usd_per_day=48.0)
     assert fleet_headline(broken, idle) == (
-        "4 cards on 1 host: 1 silent, 1 with errors, 1 with warnings and 1 idle, which costs $48.00 a day to rent."
+        "4 GPUs on 1 host: 1 silent, 1 with errors, 1 with warnings and 1 idle, which costs $48.00 a day to rent."
     )
     unpriced = COSTS._replace(idle=(IdleCard(found[3], None),))
-    assert fleet_headline(fleet, unpriced) == "4 cards on 1 host: 1 idle."
+    assert fleet_headline(fleet, unpriced) == "4 GPUs on 1 host: 1 idle."
 
 
 def test_the_energy_line_says_what_it_is_based_on():
     assert energy_line(COSTS) == (
-        "1.5\u2009kW now, reported by 2 cards  ·  36\u2009kWh a day at that  ·  "
+        "1.5\u2009kW now, reported by 2 GPUs  ·  36\u2009kWh a day at that  ·  "
         "renting them all: $4.00/h (median on-demand, prices since 2026-05-20)"
     )
     more = COSTS._replace(electricity_usd_per_day=7.2, priced=1, price_date=None)
-    assert "$7.20 of electricity  ·  renting them all: $4.00/h for 1 priced card (median on-demand)" in energy_line(
-        more
-    )
+    assert "$7.20 of electricity  ·  renting them all: $4.00/h for 1 priced GPU (median on-demand)" in energy_line(more)
     assert energy_line(COSTS._replace(power_cards=0, priced=0)) == ""
     day = COSTS._replace(kwh_last_day=1234.5, last_day_held_fraction=0.99)
-    assert "by 2 cards  ·  1,234\u2009kWh in the last 24\u2009h  ·  renting" in energy_line(day)
+    assert "by 2 GPUs  ·  1,234\u2009kWh in the last 24\u2009h  ·  renting" in energy_line(day)
     part = day._replace(last_day_held_fraction=0.25, electricity_usd_last_day=250.0, idle_usd_last_day=31.4)
     assert (
         "1,234\u2009kWh ($250 of electricity) in the last 24\u2009h, of which the server holds 25\u2009%  ·  "
-        "cards idle in that time: $31.40 of rent"
+        "GPUs idle in that time: $31.40 of rent"
     ) in energy_line(part)
     unmetered = energy_line(COSTS._replace(power_cards=0))
-    assert unmetered.startswith("no card reports its power  ·  renting them all: $4.00/h")
+    assert unmetered.startswith("no GPU reports its power  ·  renting them all: $4.00/h")
     assert "renting" not in energy_line(COSTS._replace(priced=0))
 
 
@@ -184,7 +182,7 @@ def test_a_server_is_one_line_of_what_is_known(is_rich):
         assert server_line(ServingCost(server, 2, 4.0, 11.1)) == (
             "vllm llama at vllm-0  ·  100.0 output tokens/s  ·  7 running  ·  1 waiting  ·  KV cache 16,000 tokens  ·  "
             "50\u2009% of the KV cache in use  ·  first token p50 100\u2009ms, p95 190\u2009ms  ·  "
-            "$11.10 per million output tokens (rent of 2 cards)"
+            "$11.10 per million output tokens (rent of 2 GPUs)"
         )
     else:
         bare = run.replaced(first_token=run.first_token.replaced(percentiles=()), cache_tokens=None, model=None)
