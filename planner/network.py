@@ -175,7 +175,9 @@ class HttpClient:
         except InterruptedError as error:
             raise NetworkError(f"the request to {_host(url)} was cancelled") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise NetworkError(f"{_host(url)} {connection_failure(error)}", _CHECK_ADDRESS) from error
+            reason, _, remedy = connection_failure(error).partition("; ")
+            hint = f"{remedy[:1].upper()}{remedy[1:]}." if remedy else _CHECK_ADDRESS
+            raise NetworkError(f"{_host(url)} {reason}", hint) from error
 
     def _exchange(self, url: str, form: bytes | None) -> HttpReply:
         request = Request(url, form, self._headers)

@@ -32,13 +32,13 @@ _STATUSES: Final[Mapping[int, tuple[str, str]]] = {
     429: ("received too many requests (429)", "Try again later, or poll less often."),
     502: ("cannot reach the Prometheus behind it (502)", "Check that Prometheus runs behind the proxy."),
     503: ("is not ready (503)", "It may still be starting; try again in a minute."),
-    504: ("got no answer from the Prometheus behind it in time (504)", "Ask for fewer cards or a shorter time."),
+    504: ("got no answer from the Prometheus behind it in time (504)", "Ask for fewer GPUs or a shorter time."),
 }
 _LIMITS: Final = (
     ("exceeded maximum resolution", "Ask for a shorter time or a larger step."),
-    ("too many samples", "Ask for fewer cards or a shorter time; the server limits samples (--query.max-samples)."),
-    ("timed out", "Ask for fewer cards or a shorter time; the server limits the time of a query."),
-    ("too many", "Ask for fewer cards or a shorter time."),
+    ("too many samples", "Ask for fewer GPUs or a shorter time; the server limits samples (--query.max-samples)."),
+    ("timed out", "Ask for fewer GPUs or a shorter time; the server limits the time of a query."),
+    ("too many", "Ask for fewer GPUs or a shorter time."),
 )
 
 

@@ -272,12 +272,12 @@ def _report(merged: Mapping[str, list[_Gathered]], unreadable: int, at: float) -
         if key in cards
     )
     if twice:
-        notes.append(f"{twice:,} cards are reported more than once; the first of each two readings counts.")
+        notes.append(f"{twice:,} GPUs are reported more than once; the first of each two readings counts.")
     if unreadable:
         notes.append(f"{unreadable:,} values are not numbers (NaN) and count as not known.")
     only = {card.device.mig_parent for card in cards.values()} - {None} - cards.keys()
     if only:
-        notes.append(f"{len(only):,} cards report their MIG instances only, not the card itself.")
+        notes.append(f"{len(only):,} GPUs report their MIG instances only, not the GPU itself.")
     return CardReport(cards, tuple(notes))
 
 
@@ -328,7 +328,7 @@ def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) ->
         return next((text for text in texts if text), "")
 
     exporter, mig = several[0].exporter, several[0].mig
-    name = next((text for one in several if (text := label(one.exporter.name))), f"unknown card ({exporter.title})")
+    name = next((text for one in several if (text := label(one.exporter.name))), f"unknown GPU ({exporter.title})")
     number, _, part = label(exporter.number).partition(":")
     parent = label("mig_parent").removeprefix("GPU-").lower() or None
     if mig is not None:

@@ -264,7 +264,7 @@ class FleetWatch:
             if total is not None:
                 reset += total < self._totals.get((key, "energy_joules"), 0.0)
                 self._totals[key, "energy_joules"] = total
-        return [f"{reset:,} cards began to count anew: their machine or driver was restarted."] if reset else []
+        return [f"{reset:,} GPUs began to count anew: their machine or driver was restarted."] if reset else []
 
     def _forget(self, at: float) -> None:
         old = [key for key, card in self._cards.items() if at - card.seen_seconds > _FORGOTTEN_SECONDS]
@@ -308,7 +308,7 @@ def _is_of(name: str, host: str, cards: Sequence[FleetCard]) -> bool:
 
 def _shared_notes(cards: Mapping[str, FleetCard]) -> list[str]:
     shared = sum(len(card.work) > 1 for card in cards.values())
-    return [f"{shared:,} cards are shared by several pods; their readings are those of all together."] if shared else []
+    return [f"{shared:,} GPUs are shared by several pods; their readings are those of all together."] if shared else []
 
 
 def _natural(text: str) -> tuple[tuple[int, str], ...]:

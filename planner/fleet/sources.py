@@ -161,7 +161,7 @@ class PrometheusSource:
         if not alive:
             titles = ", ".join(exporter.title for exporter in EXPORTERS)
             raise PlannerError(
-                f"{self.title} has no metrics of cards now",
+                f"{self.title} has no metrics of GPUs now",
                 f"Known exporters: {titles}. Check in its Targets page that one is scraped and up.",
             )
         return _Found(
@@ -263,7 +263,7 @@ def _notes(at: float, asked: float, answered: float, found: _Found) -> list[str]
         side = "ahead of" if ahead > 0 else "behind"
         notes.append(f"The server's clock is {max(ahead, behind):,.0f} s {side} this machine's; its times are used.")
     if found.scrape_seconds > 2 * _USUAL_SCRAPE_SECONDS:
-        notes.append(f"Cards are scraped every {found.scrape_seconds:.0f} s; what is shorter does not show.")
+        notes.append(f"GPUs are scraped every {found.scrape_seconds:.0f} s; what is shorter does not show.")
     return notes
 
 

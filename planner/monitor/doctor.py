@@ -72,7 +72,7 @@ def _driver_check(latest: Latest) -> SetupCheck:
 
 def _pci_check(latest: Latest, pci_cards: Mapping[str, PowerState]) -> SetupCheck:
     if not pci_cards:
-        return SetupCheck("PCI", "note", "the system lists no NVIDIA card")
+        return SetupCheck("PCI", "note", "the system lists no NVIDIA GPU")
     listed = [device.pci_bus_id for device in latest.inventory.devices]
     unknown = [address for address in pci_cards if not any(is_same_pci_address(bus_id, address) for bus_id in listed)]
     addresses = ", ".join(f"{address} ({state})" for address, state in pci_cards.items())
@@ -84,7 +84,7 @@ def _pci_check(latest: Latest, pci_cards: Mapping[str, PowerState]) -> SetupChec
 
 
 def _card_check(latest: Latest, device: Device) -> SetupCheck:
-    subject = f"Card {device.index} {device.name}" if device.mig_parent is None else f"Instance {device.name}"
+    subject = f"GPU {device.index} {device.name}" if device.mig_parent is None else f"Instance {device.name}"
     if device.state != "running":
         return SetupCheck(subject, "note" if device.state == "asleep" else "fails", device.state)
     readings = {metric.title: latest.reading(device.uuid, metric.name) for metric in DEVICE_METRICS}

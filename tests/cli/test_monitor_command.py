@@ -74,7 +74,7 @@ def test_once_shows_cards_processes_and_what_is_wrong(near, capsys):
     ]
     assert "idle" in next(line for line in printed.splitlines() if "00000000:01:00.0" in line)
     assert f"{os.getpid()}" in printed
-    assert "· card 1: the driver's name for the card is not valid text (\\xf8)" in printed
+    assert "· GPU 1: the driver's name for the GPU is not valid text (\\xf8)" in printed
 
 
 def test_details_name_what_a_card_reports_beside_its_line(near, capsys):
@@ -152,7 +152,7 @@ def test_an_xid_stands_in_the_lines_and_on_the_page_soon_after_the_driver_told_i
     seen = [json.loads(line)["devices"][0]["xids"] for line in printed.splitlines()]
     assert [xid["number"] for xid in seen[2]] == [79]
     _, printed, _ = run_monitor(fake_nvml, "--interval", "0.5", stop_after=1, told="Xid")
-    assert "✗ Card 0: the driver reported Xid 79 at " in printed
+    assert "✗ GPU 0: the driver reported Xid 79 at " in printed
 
 
 def test_a_driver_that_hangs_stands_in_a_line_of_its_own_between_samples(fake_nvml):
@@ -168,7 +168,7 @@ def test_a_driver_that_hangs_stands_in_a_line_of_its_own_between_samples(fake_nv
 # What the driver does, and how a line of JSON and the page say it.
 _EVENTS = {
     "xid": ({}, ("0 8 79",), '"number":79', "Xid 79"),
-    "loss": ({"0.error.*": 15}, (), '"state":"lost"', "card no longer responds"),
+    "loss": ({"0.error.*": 15}, (), '"state":"lost"', "GPU no longer responds"),
     "hang": ({"0.hang.nvmlDeviceGetPowerUsage": 1}, (), "not-answering", "driver does not respond"),
 }
 _MOST_SAMPLES_BEFORE = 2
@@ -404,9 +404,9 @@ def test_what_shows_at_once_is_said_of_a_card_with_what_helps(near, capsys):
     near.say(card(0, A, **{"memory.used": 24 * 2**30 - 2**29}), card(1, B))
     assert cli.main(["monitor", "--once"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    place = next(place for place, line in enumerate(lines) if line.startswith("! card 0: Nearly out of memory."))
+    place = next(place for place, line in enumerate(lines) if line.startswith("! GPU 0: Nearly out of memory."))
     assert lines[place + 1].startswith("    Use activation checkpointing")
-    assert not any("card 1:" in line for line in lines)
+    assert not any("GPU 1:" in line for line in lines)
 
 
 def test_json_tells_the_diagnosis_of_each_card(near, capsys):

@@ -102,13 +102,13 @@ def test_a_summary_in_words(run, log, capsys):
     assert cli.main(["monitor", "--summary", run, "--tariff", "0.5"]) == 0
     printed = capsys.readouterr().out.replace("\u2009", " ")
     assert "run.gpurec: 1 min 10 s from 14 November 2023" in printed
-    assert ", 71 samples, 1 mark\n70 Wh used by the cards, $0.035 at $0.50 per kWh\nDiagnosed: " in printed
+    assert ", 71 samples, 1 mark\n70 Wh used by the GPUs, $0.035 at $0.50 per kWh\nDiagnosed: " in printed
     assert "\nThe recording is truncated" in printed
     assert "NVIDIA Test 0" in printed
     assert "power limit 1 min 10 s" in printed
     assert cli.main(["monitor", "--summary", log]) == 0
     printed = capsys.readouterr().out.replace("\u2009", " ")
-    assert "≈ 0.0972 Wh used by the cards (≈: integrated from power readings where no energy counter runs)" in printed
+    assert "≈ 0.0972 Wh used by the GPUs (≈: integrated from power readings where no energy counter runs)" in printed
 
 
 def test_a_summary_as_json(log, capsys):

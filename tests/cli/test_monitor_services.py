@@ -131,7 +131,7 @@ def test_a_remote_card_with_an_xid_a_hang_and_a_loss_shows_in_json_exposition_an
         assert exposed["gpu_planner_gpu_xid_events_total", "gpu=0", "xid=31"] == 1
         assert ("gpu_planner_gpu_utilization_ratio", "gpu=1") not in exposed
         machine = json.loads(lines[-1])["state"]["machine"]
-        said = (machine, "lost", "the driver reported Xid 31", "card 1: the driver does not respond for this card")
+        said = (machine, "lost", "the driver reported Xid 31", "GPU 1: the driver does not respond for this GPU")
         wait_for(lambda: all(words in "".join(page) for words in said))
 
 
@@ -189,8 +189,8 @@ def test_alerts_reach_a_command_and_a_webhook_once(fake_nvml, tmp_path):
         server.shutdown()
     ((token, body),) = heard
     assert token == "Bearer t"
-    assert body["title"] == "Card 1 Test 1: the driver reported Xid 79"
-    assert body["advice"].startswith("The card fell off the bus")
+    assert body["title"] == "GPU 1 Test 1: the driver reported Xid 79"
+    assert body["advice"].startswith("The GPU fell off the bus")
     alert, kind = received.read_text().rsplit(" ", 1)
     assert json.loads(alert) == {name: value for name, value in body.items() if name != "text"}
     assert kind == "xid\n"
@@ -207,8 +207,8 @@ def test_thresholds_of_alerts_are_options(fake_nvml, tmp_path):
         wait_for(lambda: len(received.read_text().splitlines()) == 2)
     # The thresholds are those of the options, and an Xid is none of them.
     assert set(received.read_text().splitlines()) == {
-        f"Card 0 Test 0 is at 60{THIN}°C",
-        f"Card 0 Test 0 uses 4{THIN}% of its memory",
+        f"GPU 0 Test 0 is at 60{THIN}°C",
+        f"GPU 0 Test 0 uses 4{THIN}% of its memory",
     }
 
 
@@ -308,5 +308,7 @@ def test_a_machine_that_cannot_be_reached_is_an_error_with_advice(ssh_server, mo
     assert cli.main(["monitor", address, "--once"]) == 3
     assert "GPU Planner was not found on the other machine" in capsys.readouterr().err
     # What has ended does not connect again.
-    assert cli.main(["monitor", str(ssh_server.address("/bin/false")._replace(port=1)), "--once"]) == 3
-    assert capsys.readouterr().err.endswith("hint: Check its name, the network, and: ssh HOST\n")
+    unreachable = ssh_server.address("/bin/false")._replace(port=1)
+    assert cli.main(["monitor", str(unreachable), "--once"]) == 3
+    hint = f"hint: Check its name, the network, and: ssh -p 1 {unreachable.user}@127.0.0.1\n"
+    assert capsys.readouterr().err.endswith(hint)

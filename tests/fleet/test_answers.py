@@ -87,7 +87,7 @@ CASES = {
     "too many samples": (
         page(422, ERROR | {"error": "query processing would load too many samples into memory"}),
         "too many samples",
-        "fewer cards",
+        "fewer GPUs",
     ),
     "timeout of the query": (page(422, ERROR | {"error": "query timed out in expression"}), "timed out", "shorter"),
     "a wrong query": (page(400, ERROR | {"error": "parse error"}), "refuses the query .400.: parse error", "log"),
@@ -109,7 +109,7 @@ def test_each_fault_of_a_server_is_named_with_what_to_do(name):
 
 
 def test_a_fleet_without_cards_is_named_with_the_exporters_that_are_known():
-    with serving(FakePrometheus([])) as url, pytest.raises(PlannerError, match="has no metrics of cards") as caught:
+    with serving(FakePrometheus([])) as url, pytest.raises(PlannerError, match="has no metrics of GPUs") as caught:
         read_fleet([FleetConnection(url=url)], {})
     assert "dcgm-exporter" in caught.value.hint
 
@@ -118,8 +118,9 @@ def test_a_certificate_of_no_known_authority_is_refused_and_an_own_one_trusted()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(DATA / "here.pem")
     with serving(FakePrometheus(dcgm_fleet(2)), context) as url:
-        with pytest.raises(NetworkError, match="no known authority signed"):
+        with pytest.raises(NetworkError, match=r"no known authority signed$") as caught:
             read_fleet([FleetConnection(url=url)], {})
+        assert caught.value.hint == "Give the file of its authority, if it is yours."
         assert len(read_fleet([FleetConnection(url=url, ca_file=DATA / "here.pem")], {}).cards) == 2
 
 
@@ -201,7 +202,7 @@ def test_a_counter_that_fell_is_said_and_counts_as_no_energy_lost():
         watch = watch_of(url)
         assert "anew" not in " ".join(watch.poll().notes)
         fake.samples = [(name, labels, 5.0 if "ENERGY" in name else value) for name, labels, value in fake.samples]
-        assert "2 cards began to count anew: their machine or driver was restarted." in watch.poll().notes
+        assert "2 GPUs began to count anew: their machine or driver was restarted." in watch.poll().notes
 
 
 def test_secrets_and_tenants_are_headers_and_the_prefix_is_kept():

@@ -107,7 +107,7 @@ def test_a_card_without_a_uuid_is_told_by_its_address_and_number():
     dcgm = EXPORTER_BY_KEY["dcgm"]
     assert card_key(dcgm, {"instance": "a:1", "pci_bus_id": "0A"}) == "a:1/0A"
     unnamed = cards_of(scrapes.DCGM.replace('modelName="NVIDIA A100-SXM4-80GB",', ""))
-    assert unnamed[0].device.name == "unknown card (dcgm-exporter)"
+    assert unnamed[0].device.name == "unknown GPU (dcgm-exporter)"
 
 
 MIG = """\
@@ -125,7 +125,7 @@ def test_mig_instances_are_cards_of_their_own_whose_use_is_that_of_their_engine(
     assert card.use == 0.4
     assert card.readings["utilization_fraction"].cause is Cause.MIG
     assert card.device.fact("memory_total_bytes") == 32 * 2**20
-    assert report.notes == ("1 cards report their MIG instances only, not the card itself.",)
+    assert report.notes == ("1 GPUs report their MIG instances only, not the GPU itself.",)
     smi = 'nvidia_smi_mig_memory_used_bytes{uuid="e",gpu_instance_id="3"} 5\nnvidia_smi_memory_used_bytes{uuid="e"} 9\n'
     whole = read_cards((one.name, one.labels, one.value) for one in parse_prometheus(smi))
     assert [(card.key, card.value("memory_used_bytes")) for card in whole.cards.values()] == [("e/3", 5), ("e", 9)]
@@ -167,7 +167,7 @@ def test_the_first_of_two_readings_counts_and_a_note_says_so():
     assert card.value("power_watts") == 70
     assert card.instances == ("10.0.0.0:9400", "other:9400")
     assert (card.seen_seconds, read_cards(samples, at=5.0).cards[card.key].seen_seconds) == (0.0, 5.0)
-    assert report.notes == ("1 cards are reported more than once; the first of each two readings counts.",)
+    assert report.notes == ("1 GPUs are reported more than once; the first of each two readings counts.",)
     same = read_cards([*samples, *samples])
     assert same.notes == report.notes
     limit = ("nvidia_smi_enforced_power_limit_watts", {"uuid": "00000001-0000-0000-0000-000000000000"}, 400.0)

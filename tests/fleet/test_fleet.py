@@ -127,7 +127,7 @@ def test_pods_that_share_a_card_are_said():
     samples = dcgm_fleet(1)
     shared = [(name, {**labels, "exported_pod": pod}, value) for pod in "ab" for name, labels, value in samples]
     fleet = FleetWatch(Played(Poll(1.0, 15.0, shared))).poll()
-    assert "1 cards are shared by several pods; their readings are those of all together." in fleet.notes
+    assert "1 GPUs are shared by several pods; their readings are those of all together." in fleet.notes
 
 
 def test_what_changes_slowly_keeps_its_last_reading_between_whole_polls():

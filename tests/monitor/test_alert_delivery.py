@@ -12,7 +12,7 @@ from planner.monitor import alert_delivery
 from planner.monitor.alert_delivery import TOKEN_VARIABLE, AlertDelivery, post_to_webhook, run_command
 from planner.monitor.settings import AlertTargets
 
-ALERT = {"kind": "xid", "title": "Card 0: Xid 79; $(reboot)", "advice": "Check it.", "seen": 79, "pid": None}
+ALERT = {"kind": "xid", "title": "GPU 0: Xid 79; $(reboot)", "advice": "Check it.", "seen": 79, "pid": None}
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_the_setup_checks_of_a_working_machine():
         "nvidia-ml-py": "works",
         "Driver": "works",
         "PCI": "works",
-        "Card 0 NVIDIA A": "works",
+        "GPU 0 NVIDIA A": "works",
         "Host (CPU, RAM, disks, network)": "works",
         "System": "note",
         "This monitor": "note",
@@ -45,9 +45,9 @@ def test_failed_setup_checks_have_advice():
     assert [check.outcome for check in checks[:7]] == ["fails", "works", "partly", "fails", "note", "fails", "note"]
     assert all(check.advice for check in checks if check.outcome == "partly")
     assert "0000:02:00.0" in checks[2].advice
-    assert checks[5].found == "the card no longer responds (seen by nvmlX)"
+    assert checks[5].found == "the GPU no longer responds (seen by nvmlX)"
     assert "()" not in checks[6].found
-    assert {"Card 0 NVIDIA A", "Instance 1g"} <= {check.subject for check in checks}
+    assert {"GPU 0 NVIDIA A", "Instance 1g"} <= {check.subject for check in checks}
     assert checks[-2].found == "Linux 6, in a container, under WSL, in its own PID namespace"
 
 

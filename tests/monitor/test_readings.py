@@ -256,7 +256,7 @@ def test_every_cause_of_a_missing_reading_is_told_apart(fake_nvml):
 
 def test_what_a_sleeping_card_would_say_is_missing_because_it_sleeps():
     latest = Latest()
-    latest.note_inventory(Inventory(devices=(Device("pci-0000:01:00.0", "NVIDIA card", 0, state="asleep"),)))
+    latest.note_inventory(Inventory(devices=(Device("pci-0000:01:00.0", "NVIDIA GPU", 0, state="asleep"),)))
     assert latest.reading("pci-0000:01:00.0", "power_watts").cause is Cause.ASLEEP
 
 

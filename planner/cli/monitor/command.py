@@ -144,7 +144,7 @@ def make_parser() -> Parser:
         help="seconds between readings, 0.1 to 10 [1]",
     )
     group.add_argument("--once", action="store_true", help="show the readings of one second and exit")
-    group.add_argument("--details", action="store_true", help="show each card's links, errors and missing readings too")
+    group.add_argument("--details", action="store_true", help="show each GPU's links, errors and missing readings too")
     group.add_argument("--doctor", action="store_true", help="check what can be monitored, and how to fix the rest")
     add_file_options(parser)
     add_service_options(parser)

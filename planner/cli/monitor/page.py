@@ -84,7 +84,7 @@ def _detail_lines(row: CardReadings, details: Sequence[CardDetail]) -> list[Line
 
 def _xid_lines(xid: SeenXid, latest: Latest) -> list[Line]:
     cards = [device for device in latest.inventory.devices if device.uuid == xid.uuid]
-    card = f"Card {card_label(cards[0])}" if cards else "A card"
+    card = f"GPU {card_label(cards[0])}" if cards else "A GPU"
     text = f"✗ {card}: the driver reported Xid {xid.number} at {clock_time(xid.wall_seconds)}"
     return lines_of(wrap_line(text), "bad")
 

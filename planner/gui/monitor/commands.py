@@ -65,7 +65,7 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
     ),
     UnboundAction(
         "monitor.plan",
-        "Plan &for these cards…",
+        "Plan &for these GPUs…",
         "Monitor/3",
         lambda tab: tab.plan_strip.plan_for_these_cards(),
         icon="card",

@@ -71,7 +71,7 @@ class ConnectDialog(QDialog):
             wrap=True,
         )
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.connect_button = push_button("&Connect", "Read the cards of this fleet", "primary")
+        self.connect_button = push_button("&Connect", "Read the GPUs of this fleet", "primary")
         buttons.addButton(self.connect_button, QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
@@ -170,7 +170,7 @@ class MachineDialog(QDialog):
         self.problem = make_label(role="bad", wrap=True)
         self.problem.hide()
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.watch = push_button("&Watch", "Show the cards of this machine", "primary")
+        self.watch = push_button("&Watch", "Show the GPUs of this machine", "primary")
         self.buttons.addButton(self.watch, QDialogButtonBox.ButtonRole.AcceptRole)
         in_column(
             label,

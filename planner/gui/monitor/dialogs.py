@@ -119,8 +119,8 @@ class SpeedDialog(QDialog):
         self.setWindowTitle("Use measured speed")
         self.setMinimumWidth(_SPEED_WIDTH)
         about = (
-            "Enter the speed that your run reports for this plan, summed over all cards. It replaces the estimate in "
-            "time and cost; for other cards, it is scaled by the ratio of their estimates."
+            "Enter the speed that your run reports for this plan, summed over all GPUs. It replaces the estimate in "
+            "time and cost; for other GPUs, it is scaled by the ratio of their estimates."
         )
         buttons = closing_buttons(self)
         in_column(
@@ -157,7 +157,7 @@ class SummaryDialog(QDialog):
         self._about = make_label(role="muted", wrap=True)
         self.tariff = TariffField(summary.usd_per_kwh)
         self._model = RecordTableModel(SUMMARY_COLUMNS, lambda card: card.device.uuid, self)
-        self.table = RecordTable(self._model, theme, name="Summary of each card: averages and peaks")
+        self.table = RecordTable(self._model, theme, name="Summary of each GPU: averages and peaks")
         self.replay, self.export = QPushButton("&Replay"), QPushButton("&Export…")
         self.copy = copy_button(lambda: self.text)
         self._lay_out(theme)
@@ -222,7 +222,7 @@ def verdict_html(
     if diagnosis.advice:
         parts += [_heading_html("What to try, most likely first"), _list_html("ol", diagnosis.advice)]
     if details:
-        parts += [_heading_html("The card"), _details_table_html(details, theme)]
+        parts += [_heading_html("The GPU"), _details_table_html(details, theme)]
     if checklist:
         parts.append(_heading_html("Optimization checklist, in the order of the guides"))
     parts += [_checklist_item_html(number, row, muted) for number, row in enumerate(checklist, start=1)]
@@ -291,7 +291,7 @@ class VerdictDialog(QDialog):
         self.text = QTextBrowser()
         self.text.setHtml(verdict_html(diagnosis, details, checklist, theme))
         self.text.setPlaceholderText("The readings of this moment say no more.")
-        self.text.setAccessibleName("Evidence, advice, the card, and optimization checklist")
+        self.text.setAccessibleName("Evidence, advice, the GPU, and optimization checklist")
         self._copy = copy_button(lambda: copied)
         buttons = closing_buttons(self, self._copy)
         in_column(

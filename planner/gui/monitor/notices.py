@@ -99,21 +99,21 @@ def _with_lowercase_start(advice: str) -> str:
 
 
 class EmptyState(QWidget):
-    """Buttons for a machine without cards, which the tab connects; another one is first tried again, or left."""
+    """Buttons for a machine without cards, which the tab connects; another one that failed is tried again, or left."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.again = push_button("&Try again", "Connect to this machine again", "primary")
         self.another = push_button("A&nother machine…", "Change the address, or name another machine")
-        self.here = push_button("This &machine", "Show the cards of this machine again")
+        self.here = push_button("This &machine", "Show the GPUs of this machine again")
         self.demo = push_button(
-            "Show a &demo", "Replay a made-up recording of two cards in training, 15 minutes long.", "primary"
+            "Show a &demo", "Replay a made-up recording of two GPUs in training, 15 minutes long.", "primary"
         )
         self.replay = push_button(
             "Open a recordin&g…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop, DCGM or amd-smi."
         )
         self.doctor = push_button(
-            "Chec&k this machine", "Check everything that readings depend on, from the card to the driver."
+            "Chec&k this machine", "Check everything that readings depend on, from the GPU to the driver."
         )
         in_row(
             *(self.again, self.another, self.here, self.demo, self.replay, self.doctor),
@@ -123,9 +123,10 @@ class EmptyState(QWidget):
             spacing=theme.spacing.small,
         )
 
-    def show_buttons(self, *, is_remote: bool) -> None:
+    def show_buttons(self, *, is_remote: bool, is_cut_off: bool) -> None:
         """Show the buttons for this machine or for another one, which can only be checked there."""
-        for button in (self.again, self.another, self.here):
+        self.again.setVisible(is_cut_off)
+        for button in (self.another, self.here):
             button.setVisible(is_remote)
         for button in (self.demo, self.doctor):
             button.setVisible(not is_remote)

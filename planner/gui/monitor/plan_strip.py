@@ -98,8 +98,8 @@ class PlanStrip(QWidget):
         self._offers: tuple[PlannableCards, ...] = ()
         self.sentence = ElidedLabel()
         self.plan = link_button(
-            "Plan for this card",
-            "Set the plan's cards to those shown here; undo with Ctrl+Z.",
+            "Plan for this GPU",
+            "Set the plan's GPUs to those shown here; undo with Ctrl+Z.",
         )
         self.speed = link_button(
             "Use measured speed…",
@@ -163,7 +163,7 @@ class PlanStrip(QWidget):
         plan = self._workspace.plan
         is_other = any((offer.gpu.id, offer.cards) != (plan.gpu, plan.count) for offer in self._offers)
         self.plan.setVisible(recorded is None and (is_other or (self._workspace.is_sample and bool(self._offers))))
-        self.plan.setText("Plan for these cards…" if len(self._offers) > 1 else "Plan for this card")
+        self.plan.setText("Plan for these GPUs…" if len(self._offers) > 1 else "Plan for this GPU")
         self.setVisible(bool(shown.sentence or self._offers))
 
     @property
@@ -211,7 +211,7 @@ class PlanStrip(QWidget):
         elif self._offers:
             self.menu.popup(self.plan.mapToGlobal(QPoint(0, self.plan.height())))
         else:
-            self._workspace.noticed.emit("None of these cards is in the catalog.", "")
+            self._workspace.noticed.emit("None of these GPUs is in the catalog.", "")
 
     @Slot()
     def use_recorded_plan(self) -> None:

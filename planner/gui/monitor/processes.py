@@ -98,7 +98,7 @@ class Processes(QWidget):
         self._copy = QPushButton("Cop&y")
         self._copy.setToolTip("Copy the selected processes")
         self.kill_process = KillProcess(workspace, self)
-        self._empty = make_label("No process is known to use a card.", "muted")
+        self._empty = make_label("No process is known to use a GPU.", "muted")
         self._lay_out(theme)
         self._connect()
         if (layout := workspace.settings.current.tables.get(_TABLE)) is not None:

@@ -125,7 +125,7 @@ class SettingsDialog(QDialog):
             _DEFAULT_RELEASE_MINUTES,
             10_000,
             "min",
-            hint="Lets a laptop's card sleep. Does not apply while recording or while alerts are on.",
+            hint="Lets a laptop's GPU sleep. Does not apply while recording or while alerts are on.",
         )
         self.may_end_others = self._add_check_box(
             "Allow ending processes of &other users",

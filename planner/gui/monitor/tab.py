@@ -88,7 +88,7 @@ class MonitorTab(Tab):
         self.plan_strip = PlanStrip(workspace, theme, tasks)
         self.machine = ElidedLabel(role="muted", is_live=True)
         self.reconnect = QPushButton("Reconnect to the driver")
-        self.reconnect.setToolTip("Read the cards again")
+        self.reconnect.setToolTip("Read the GPUs again")
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
         self.more.aboutToShow.connect(self._replace_plots_menu)
         self.processes = Processes(workspace, theme)
@@ -274,7 +274,7 @@ class MonitorTab(Tab):
                 machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
             )
             self.empty_state.setVisible(is_empty)
-            self.empty_state.show_buttons(is_remote=self.feed.machine is not None)
+            self.empty_state.show_buttons(is_remote=self.feed.machine is not None, is_cut_off=is_cut_off)
         self._update_machine_line()
         self.replay_bar.refresh()
         if not self._second_pass.isActive():  # on a busy machine, the next readings would put it off again and again

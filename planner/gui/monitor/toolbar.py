@@ -43,7 +43,7 @@ class Toolbar(QWidget):
         self._theme = theme
         self.source = make_label(font=theme.font(bold=True))
         self.cost = ElidedLabel(role="muted", is_live=True)
-        self.fleet = push_button("Fleet…", "Show the cards of many machines, from a Prometheus or from exporters.")
+        self.fleet = push_button("Fleet…", "Show the GPUs of many machines, from a Prometheus or from exporters.")
         self.live = QPushButton("Back to live")
         self.live.setToolTip("Close the recording, and show this machine's readings")
         self.pause = IconButton(theme, "pause", "Pause")

@@ -43,7 +43,7 @@ HEALTH_RULES: Final = (
         "memory failure",
         "Memory rows are defective and could not be remapped.",
         (Criterion("remapping_failed", "last", ">", 0, sources.KEMPNER),),
-        ("Stop using the card and have it replaced; results may be wrong.",),
+        ("Stop using the GPU and have it replaced; results may be wrong.",),
         is_instant=True,
     ),
     DiagnosisRule(
@@ -52,14 +52,14 @@ HEALTH_RULES: Final = (
         "memory errors",
         "Memory rows were remapped after uncorrectable errors.",
         (Criterion("remapped_uncorrected", "last", ">", 0, sources.KEMPNER),),
-        ("Reset the card if a remapping is pending.", "If the number grows, have the card replaced."),
+        ("Reset the GPU if a remapping is pending.", "If the number grows, have the GPU replaced."),
         is_instant=True,
     ),
     DiagnosisRule(
         VerdictKind.THERMAL,
         "warning",
         "slowed because of heat: the fans run slowly",
-        "The card lowers its clock because it is at its target temperature, although its fans could turn faster.",
+        "The GPU lowers its clock because it is at its target temperature, although its fans could turn faster.",
         (*_recurring_criteria("slowed_by_heat"), Criterion("fan_fraction", "p95", "<", 0.7, sources.SLOW_FANS)),
         ("Raise the fan speed, or choose a steeper fan curve.", _AIRFLOW, _LOWER_LIMIT),
         _HEAT_EVIDENCE,
@@ -69,7 +69,7 @@ HEALTH_RULES: Final = (
         VerdictKind.THERMAL,
         "warning",
         "slowed because of heat",
-        "The card lowers its clock because the GPU or its memory has reached its target temperature, which lies below "
+        "The GPU lowers its clock because its chip or its memory has reached its target temperature, which lies below "
         "the hardware's own limit.",
         _recurring_criteria("slowed_by_heat"),
         _COOLING_ADVICE,
@@ -80,7 +80,7 @@ HEALTH_RULES: Final = (
         VerdictKind.POWER_BRAKE,
         "warning",
         "slowed by the power supply",
-        "The machine's power supply makes the card slow down.",
+        "The machine's power supply makes the GPU slow down.",
         _recurring_criteria("slowed_by_supply"),
         (
             "Check that the power supply is strong enough and that all power cables are plugged in.",
@@ -92,8 +92,8 @@ HEALTH_RULES: Final = (
     DiagnosisRule(
         VerdictKind.THERMAL,
         "warning",
-        "slowed by the card's hardware",
-        "The card at least halves its clock: due to heat, an external power brake, or a power draw rising too fast.",
+        "slowed by the GPU's hardware",
+        "The GPU at least halves its clock: due to heat, an external power brake, or a power draw rising too fast.",
         _recurring_criteria("slowed_by_card"),
         _COOLING_ADVICE,
         (("temperature_celsius", "most"), ("power_watts", "median"), ("sm_clock_mhz", "median")),
@@ -103,7 +103,7 @@ HEALTH_RULES: Final = (
         VerdictKind.LEAK,
         "warning",
         "memory keeps growing",
-        "Memory in use has grown steadily during the work; at this rate the card will run out of memory.",
+        "Memory in use has grown steadily during the work; at this rate the GPU will run out of memory.",
         (
             Criterion("memory_long_fraction", "growth", ">", 0.05, sources.MEMORY_INCREASE),
             Criterion("memory_long_seconds", "last", ">=", 300, sources.STEADY_GROWTH),
@@ -116,7 +116,7 @@ HEALTH_RULES: Final = (
         VerdictKind.LEAK,
         "warning",
         "memory grows slowly",
-        "Memory in use has grown without a break for 25 minutes or more; at this rate the card will run out of memory.",
+        "Memory in use has grown without a break for 25 minutes or more; at this rate the GPU will run out of memory.",
         (
             Criterion("memory_hour_bytes", "unending growth", ">=", 0.5 * GIB, sources.SLOW_GROWTH),
             Criterion("memory_hour_seconds", "last", ">=", 1_500, sources.SLOW_GROWTH),
@@ -138,7 +138,7 @@ HEALTH_RULES: Final = (
         (
             advice.CHECKPOINTING,
             advice.EXPANDABLE_SEGMENTS,
-            "Check in the list of processes which other processes hold memory on this card.",
+            "Check in the list of processes which other processes hold memory on this GPU.",
         ),
         is_instant=True,
     ),

@@ -36,7 +36,7 @@ IDLE_RULES: Final = (
         VerdictKind.MEDIA,
         "good",
         "encoding or decoding video",
-        "The video engines are busy; utilization does not include them, so the card looks idle although it is not.",
+        "The video engines are busy; utilization does not include them, so the GPU looks idle although it is not.",
         (Criterion("media_fraction", "median", ">=", 0.1, sources.VIDEO_ENGINES), LOW_USE),
         shown=(("encoder_fraction", "median"), ("decoder_fraction", "median")),
     ),
@@ -67,7 +67,7 @@ IDLE_RULES: Final = (
         (
             "End the process if it is a forgotten notebook or server.",
             "If it is starting or loading data, check what it does first; that can often be done beforehand.",
-            "If it serves requests, several models can share the card, or use MIG instances.",
+            "If it serves requests, several models can share the GPU, or use MIG instances.",
         ),
     ),
     DiagnosisRule(
@@ -85,7 +85,7 @@ IDLE_RULES: Final = (
         VerdictKind.IDLE,
         "note",
         "idle",
-        "The card is hardly used.",
+        "The GPU is hardly used.",
         (IDLE,),
         shown=(("memory_used_bytes", "last"),),
     ),
@@ -93,7 +93,7 @@ IDLE_RULES: Final = (
         VerdictKind.HEALTHY,
         "good",
         "used for graphics",
-        "Only programs that draw use the card; nothing computes on it.",
+        "Only programs that draw use the GPU; nothing computes on it.",
         (Criterion("is_graphics_only", "last", ">", 0, sources.DRAWING),),
         shown=(("use_fraction", "mean"), ("memory_used_bytes", "last")),
     ),
@@ -105,7 +105,7 @@ BUSY_RULES: Final = (
         VerdictKind.POWER_CAPPED,
         "note",
         "limited by power",
-        "The card is fully used and lowers its clock to stay within its power limit.",
+        "The GPU is fully used and lowers its clock to stay within its power limit.",
         (
             MOSTLY_USED,
             Criterion("held_by_power_limit", "share", ">", 0.5, sources.CLOCK_REASONS),
@@ -113,9 +113,9 @@ BUSY_RULES: Final = (
             Criterion("clock_of_most_fraction", "median", "<", 0.9, sources.NEAR_POWER_LIMIT),
         ),
         (
-            f"If the limit is below the card's maximum, raise it as administrator ({advice.SET_POWER_LIMIT}).",
+            f"If the limit is below the GPU's maximum, raise it as administrator ({advice.SET_POWER_LIMIT}).",
             "Improve cooling: a cooler chip leaks less and clocks higher at the same power.",
-            "Otherwise this is the card's limit; only fewer or narrower operations help.",
+            "Otherwise this is the GPU's limit; only fewer or narrower operations help.",
         ),
         (("sm_clock_mhz", "median"), ("temperature_celsius", "median")),
     ),
@@ -134,7 +134,7 @@ BUSY_RULES: Final = (
         VerdictKind.COMPUTE_BOUND,
         "good",
         "limited by compute",
-        "The tensor cores are the bottleneck: the card is used as intended.",
+        "The tensor cores are the bottleneck: the GPU is used as intended.",
         (
             Criterion("tensor_active_fraction", "mean", ">=", 0.5, sources.KEMPNER),
             Criterion("sm_active_fraction", "mean", ">=", 0.6, sources.KEMPNER),
@@ -163,7 +163,7 @@ BUSY_RULES: Final = (
         VerdictKind.COMPUTE_BOUND,
         "good",
         "limited by compute",
-        "The card is always busy, and its power draw is typical of heavy computation.",
+        "The GPU is always busy, and its power draw is typical of heavy computation.",
         (
             MOSTLY_USED,
             STEADY,
@@ -175,7 +175,7 @@ BUSY_RULES: Final = (
         VerdictKind.MEMORY_BOUND,
         "note",
         "limited by memory bandwidth",
-        "The card is always busy and accesses memory most of the time, at a moderate power draw.",
+        "The GPU is always busy and accesses memory most of the time, at a moderate power draw.",
         (
             MOSTLY_USED,
             STEADY,
@@ -211,7 +211,7 @@ BUSY_RULES: Final = (
         VerdictKind.UNDER_USED,
         "note",
         "not fully used",
-        "The card is used part of the time; the measurements do not show what it waits for.",
+        "The GPU is used part of the time; the measurements do not show what it waits for.",
         (ACTIVE,),
         advice.WAITING_GPU,
         (("use_fraction", "mean"),),
@@ -247,7 +247,7 @@ BOTTLENECK_RULES: Final = (
         VerdictKind.HANGING,
         "error",
         "a collective hangs",
-        "All cards of the job are busy without memory traffic and at a low power draw: they wait for each other.",
+        "All GPUs of the job are busy without memory traffic and at a low power draw: they wait for each other.",
         (
             Criterion("job_least_use_fraction", "last", ">=", 0.95, sources.SPINNING),
             Criterion("job_most_memory_controller_fraction", "last", "<=", 0.02, sources.SPINNING),
@@ -258,9 +258,9 @@ BOTTLENECK_RULES: Final = (
     DiagnosisRule(
         VerdictKind.HANGING,
         "warning",
-        "waiting for an idle card of its job",
-        "The card is busy without memory traffic and at a low power draw: it waits in a collective for a rank whose "
-        "card is idle.",
+        "waiting for an idle GPU of its job",
+        "The GPU is busy without memory traffic and at a low power draw: it waits in a collective for a rank whose "
+        "GPU is idle.",
         (
             Criterion("job_least_use_fraction", "last", "<", 0.1, sources.IDLE_AUDIT),
             Criterion("use_fraction", "lately", ">=", 0.95, sources.SPINNING),
@@ -271,39 +271,39 @@ BOTTLENECK_RULES: Final = (
     ),
     _straggler_rule(
         "slower than its peers",
-        "All cards of the job are busy, but this one draws far more power: the others wait for it.",
+        "All GPUs of the job are busy, but this one draws far more power: the others wait for it.",
         "power_beyond_peers_fraction",
     ),
     _straggler_rule(
-        "waiting for a slower card",
-        "The card is busy, but draws far less power than another card of the same job: it waits in a collective.",
+        "waiting for a slower GPU",
+        "The GPU is busy, but draws far less power than another GPU of the same job: it waits in a collective.",
         "power_behind_peers_fraction",
     ),
     DiagnosisRule(
         VerdictKind.IMBALANCE,
         "warning",
         "less busy than its peers",
-        "The cards of one job are used unevenly: in each step the others wait for the slowest.",
+        "The GPUs of one job are used unevenly: in each step the others wait for the slowest.",
         (
             Criterion("peer_distance", "last", ">", 0.5, sources.LOAD_BALANCING),
             Criterion("peer_lag", "last", ">=", 0.2, sources.PEER_LAG),
         ),
         (
             *_BALANCE_ADVICE,
-            "Use DistributedDataParallel instead of DataParallel, which gathers everything on the first card.",
+            "Use DistributedDataParallel instead of DataParallel, which gathers everything on the first GPU.",
         ),
     ),
     DiagnosisRule(
         VerdictKind.TRANSFER_BOUND,
         "warning",
         "limited by PCIe transfers",
-        "The PCIe link is nearly saturated: the card waits for copies.",
+        "The PCIe link is nearly saturated: the GPU waits for copies.",
         (Criterion("pcie_of_link_fraction", "mean", ">=", 0.7, sources.NEAR_LINK_BANDWIDTH),),
         (
             "Copy less: use narrower types, process on the GPU, and keep reused data there.",
             advice.PINNED_MEMORY,
-            "If weights or optimizer states are offloaded, keep more of them on the card.",
-            "Check that the card's slot provides all its lanes.",
+            "If weights or optimizer states are offloaded, keep more of them on the GPU.",
+            "Check that the GPU's slot provides all its lanes.",
         ),
         (("pcie_bytes_per_s", "mean"), ("pcie_generation", "last"), ("pcie_width", "last")),
     ),
@@ -311,15 +311,15 @@ BOTTLENECK_RULES: Final = (
         VerdictKind.TRANSFER_BOUND,
         "warning",
         "limited by PCIe transfers",
-        "Much data is copied while the card is not fully used. The link's speed is not known.",
+        "Much data is copied while the GPU is not fully used. The link's speed is not known.",
         (NOT_FULL_USE, Criterion("pcie_of_unknown_link_bytes_per_s", "mean", ">=", 11e9, sources.OLD_LINK)),
-        (advice.PINNED_MEMORY, "Keep reused data on the GPU.", "Check that the card's slot provides all its lanes."),
+        (advice.PINNED_MEMORY, "Keep reused data on the GPU.", "Check that the GPU's slot provides all its lanes."),
     ),
     DiagnosisRule(
         VerdictKind.TRANSFER_BOUND,
         "warning",
         "transfers dominate computation",
-        "Much data is copied to or from the card while its multiprocessors are mostly idle.",
+        "Much data is copied to or from the GPU while its multiprocessors are mostly idle.",
         (
             Criterion("pcie_bytes_per_s", "mean", ">=", 1e9, sources.KEMPNER),
             Criterion("sm_active_fraction", "mean", "<", 0.3, sources.KEMPNER),
@@ -355,8 +355,7 @@ BOTTLENECK_RULES: Final = (
         VerdictKind.FLUCTUATING,
         "warning",
         "used in bursts",
-        "The card alternates between work and waiting: batches, or requests, arrive more slowly than it processes "
-        "them.",
+        "The GPU alternates between work and waiting: batches, or requests, arrive more slowly than it processes them.",
         (
             Criterion("use_fraction", "p95", ">", 0.7, sources.LOW_USE),
             Criterion("use_fraction", "p25", "<", 0.7, sources.STEADY),
@@ -369,7 +368,7 @@ BOTTLENECK_RULES: Final = (
         VerdictKind.FLUCTUATING,
         "note",
         "used, with repeated pauses",
-        "The card works most of the time with pauses, such as for an evaluation, a checkpoint, or a late batch.",
+        "The GPU works most of the time with pauses, such as for an evaluation, a checkpoint, or a late batch.",
         (
             Criterion("use_fraction", "p95", ">", 0.7, sources.LOW_USE),
             Criterion("use_fraction", "p5", "<", 0.1, sources.LOW_USE),
@@ -382,7 +381,7 @@ BOTTLENECK_RULES: Final = (
         VerdictKind.UNDER_FILLED,
         "note",
         "has spare capacity",
-        "GPU, CPU and memory are all used little: larger batches would use the card better.",
+        "GPU, CPU and memory are all used little: larger batches would use the GPU better.",
         (
             LOW_USE,
             ACTIVE,
@@ -392,7 +391,7 @@ BOTTLENECK_RULES: Final = (
         (
             advice.LARGER_BATCH,
             advice.WORKERS,
-            "Run several jobs at once on it, or use a smaller card.",
+            "Run several jobs at once on it, or use a smaller GPU.",
             advice.PROFILE,
         ),
     ),
@@ -411,7 +410,7 @@ BOTTLENECK_RULES: Final = (
         VerdictKind.SYNC_BOUND,
         "warning",
         "waiting, but not for the CPU",
-        "Neither GPU nor CPU is fully used: the program waits for each kernel launch, for other cards or "
+        "Neither GPU nor CPU is fully used: the program waits for each kernel launch, for other GPUs or "
         "for the network.",
         (LOW_USE, ACTIVE, Criterion("host.cpu_fraction", "p95", "<", 0.7, sources.CPU_AND_GPU_LOW)),
         (
@@ -425,7 +424,7 @@ BOTTLENECK_RULES: Final = (
         VerdictKind.UNDER_USED,
         "note",
         "lightly used",
-        "The card could do more; the measurements do not show what it waits for.",
+        "The GPU could do more; the measurements do not show what it waits for.",
         (LOW_USE, ACTIVE),
         advice.WAITING_GPU,
     ),

@@ -16,7 +16,7 @@ BATCH_SIZE: Final = _sagemaker_debugger("BatchSize")
 MEMORY_INCREASE: Final = _sagemaker_debugger("GPUMemoryIncrease")
 LOAD_BALANCING: Final = _sagemaker_debugger("LoadBalancing")
 IDLE_AUDIT: Final = ThresholdSource(
-    "gpu-usage-audit: a card below 10 % utilization is inactive, and more than 100 MB count as memory held"
+    "gpu-usage-audit: a GPU below 10 % utilization is inactive, and more than 100 MB count as memory held"
 )
 KEMPNER: Final = ThresholdSource("KempnerPulse, docs/classification.md")
 DCGM: Final = ThresholdSource(
@@ -42,7 +42,7 @@ NEAR_POWER_LIMIT: Final = heuristic(
     "a power limit matters only if the power draw is near it; NVML's bit for it is set at idle too"
 )
 HIGH_POWER: Final = heuristic("H100 and H200 in full use draw 90 % of their limit (nvidia_gpu_exporter, captures)")
-LOW_POWER: Final = heuristic("a busy card draws power far below its limit; no threshold is published")
+LOW_POWER: Final = heuristic("a busy GPU draws power far below its limit; no threshold is published")
 MEMORY_ACCESS_TIME: Final = heuristic(
     "NVML reports the share of time with memory accesses, not the bandwidth; no threshold is published"
 )
@@ -65,13 +65,13 @@ DRAWING: Final = heuristic("the driver lists programs that draw apart from those
 PEER_LAG: Final = heuristic("histograms at 98 % and at 100 % utilization differ too, so the means must also differ")
 CPU_SHARE: Final = heuristic("AWS's CPU threshold, with GPU utilization below AWS's 70 %")
 SLOW_GROWTH: Final = heuristic(
-    "half a gibibyte in half an hour fills a card within days; growth that levels off is a cache that fills"
+    "half a gibibyte in half an hour fills a GPU within days; growth that levels off is a cache that fills"
 )
 OLD_LINK: Final = heuristic(
-    "70 % of a PCIe 3.0 link with 16 lanes, the slowest that recent cards have, since this link's speed is not known"
+    "70 % of a PCIe 3.0 link with 16 lanes, the slowest that recent GPUs have, since this link's speed is not known"
 )
-PEER_POWER: Final = heuristic("a card that waits in a collective is busy, but draws far less than one that computes")
-SPINNING: Final = heuristic("kernels that only wait keep a card busy without memory traffic and at a low power draw")
+PEER_POWER: Final = heuristic("a GPU that waits in a collective is busy, but draws far less than one that computes")
+SPINNING: Final = heuristic("kernels that only wait keep a GPU busy without memory traffic and at a low power draw")
 UNSEEN_MEMORY: Final = heuristic("the driver and a desktop use less; no log says which process holds the rest")
 TENSOR_CORES: Final = heuristic("tensor cores that are active a tenth of the time are in use")
 NO_PROCESS_MEMORY: Final = heuristic("gpu-usage-audit's threshold of 100 MB: no process computes with less memory")

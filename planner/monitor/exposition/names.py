@@ -62,21 +62,21 @@ class ExposedFamily(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
-INFO: Final = ExposedFamily(f"{GPU_PREFIX}info", "gauge", "The card and its driver; always 1", INFO_LABELS[2:])
-STATE: Final = ExposedFamily(f"{GPU_PREFIX}state", "gauge", "State of the card: 1 for the one that holds", ("state",))
+INFO: Final = ExposedFamily(f"{GPU_PREFIX}info", "gauge", "The GPU and its driver; always 1", INFO_LABELS[2:])
+STATE: Final = ExposedFamily(f"{GPU_PREFIX}state", "gauge", "State of the GPU: 1 for the one that holds", ("state",))
 XIDS: Final = ExposedFamily(
     f"{GPU_PREFIX}xid_events_total", "counter", "Xid errors of the driver since the monitor started", ("xid",)
 )
 DIAGNOSIS: Final = ExposedFamily(
-    f"{PREFIX}diagnosis", "gauge", "The verdict on the card; always 1", ("verdict", "severity")
+    f"{PREFIX}diagnosis", "gauge", "The verdict on the GPU; always 1", ("verdict", "severity")
 )
-PLAN_MEMORY: Final = ExposedFamily(f"{PREFIX}plan_memory_bytes", "gauge", "Memory that the plan predicts for the card")
-PLAN_POWER: Final = ExposedFamily(f"{PREFIX}plan_power_watts", "gauge", "Power that the plan predicts for the card")
-PROCESSES: Final = ExposedFamily(f"{GPU_PREFIX}processes", "gauge", "Processes on the card")
+PLAN_MEMORY: Final = ExposedFamily(f"{PREFIX}plan_memory_bytes", "gauge", "Memory that the plan predicts for the GPU")
+PLAN_POWER: Final = ExposedFamily(f"{PREFIX}plan_power_watts", "gauge", "Power that the plan predicts for the GPU")
+PROCESSES: Final = ExposedFamily(f"{GPU_PREFIX}processes", "gauge", "Processes on the GPU")
 FAULT: Final = ExposedFamily(
     f"{PREFIX}fault",
     "gauge",
-    "A fault; gpu and uuid are empty unless it concerns one card; always 1",
+    "A fault; gpu and uuid are empty unless it concerns one GPU; always 1",
     ("fault", "severity"),
 )
 AGE: Final = ExposedFamily(f"{PREFIX}scrape_age_seconds", "gauge", "Age of the readings when they were scraped")

@@ -2,7 +2,7 @@
 
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
@@ -84,7 +84,7 @@ class FaultDescription(NamedTuple):
 FAULTS: Final = {
     FaultKind.NO_DRIVER: FaultDescription(
         "the NVIDIA driver is not loaded",
-        "Load the driver (on Linux: sudo modprobe nvidia), or install it if this machine has an NVIDIA card.",
+        "Load the driver (on Linux: sudo modprobe nvidia), or install it if this machine has an NVIDIA GPU.",
     ),
     FaultKind.NO_LIBRARY: FaultDescription(
         "NVIDIA's management library (NVML) is missing",
@@ -106,8 +106,8 @@ FAULTS: Final = {
         "Check the permissions of /dev/nvidiactl and /dev/nvidia0; the user may need the group video or render.",
     ),
     FaultKind.NO_CARDS: FaultDescription(
-        "the driver is loaded, but lists no card",
-        "Check lspci and nvidia-smi; in a container, pass the cards in; after a fault, a reboot may help.",
+        "the driver is loaded, but lists no GPU",
+        "Check lspci and nvidia-smi; in a container, pass the GPUs in; after a fault, a reboot may help.",
     ),
     FaultKind.DRIVER_ERROR: FaultDescription(
         "the driver cannot be accessed",
@@ -120,8 +120,8 @@ FAULTS: Final = {
         "The monitor retries soon.",
     ),
     FaultKind.CARD_NOT_ANSWERING: FaultDescription(
-        "the driver does not respond for this card",
-        "Other cards are still read, and this one too as soon as the driver responds. If this persists, check dmesg "
+        "the driver does not respond for this GPU",
+        "Other GPUs are still read, and this one too as soon as the driver responds. If this persists, check dmesg "
         "for errors of its driver (NVIDIA's are Xid and NVRM lines); a reboot may be needed.",
         "warning",
     ),
@@ -130,37 +130,37 @@ FAULTS: Final = {
         "The process hangs inside the kernel; only a reboot ends it. The host is still monitored.",
     ),
     FaultKind.SAMPLER_CRASHED: FaultDescription(
-        "the process that reads the cards crashed inside the driver's library",
+        "the process that reads the GPUs crashed inside the driver's library",
         "If it keeps crashing, check dmesg and update the driver.",
         "warning",
         "The process restarts after a pause.",
     ),
     FaultKind.SAMPLER_FAILED: FaultDescription(
-        "the process that reads the cards ended",
+        "the process that reads the GPUs ended",
         "",
         "warning",
         "The process restarts after a pause.",
     ),
     FaultKind.DRIVER_RESET: FaultDescription(
-        "the driver was reset or replaced", "The cards were detected again.", "note"
+        "the driver was reset or replaced", "The GPUs were detected again.", "note"
     ),
     FaultKind.LOST: FaultDescription(
-        "the card no longer responds",
-        "The card may have fallen off the bus: check dmesg, of NVIDIA's cards for Xid 79. Other cards are still read. "
+        "the GPU no longer responds",
+        "The GPU may have fallen off the bus: check dmesg, of NVIDIA's GPUs for Xid 79. Other GPUs are still read. "
         "A reboot often helps.",
     ),
     FaultKind.RESET_REQUIRED: FaultDescription(
-        "the card requires a reset",
-        "End the processes on the card, then: sudo nvidia-smi --gpu-reset, or reboot.",
+        "the GPU requires a reset",
+        "End the processes on the GPU, then: sudo nvidia-smi --gpu-reset, or reboot.",
     ),
     FaultKind.ASLEEP: FaultDescription(
-        "the card is asleep", "Readings resume as soon as a program uses the card.", "note"
+        "the GPU is asleep", "Readings resume as soon as a program uses the GPU.", "note"
     ),
     FaultKind.RELEASED: FaultDescription(
         "disconnected from the driver", "Reconnect to the driver to resume readings.", "note"
     ),
     FaultKind.BAD_NAME: FaultDescription(
-        "the driver's name for the card is not valid text",
+        "the driver's name for the GPU is not valid text",
         "Some WSL drivers do this; its PCI address is shown.",
         "note",
     ),
@@ -183,7 +183,7 @@ FAULTS: Final = {
         "note",
     ),
     FaultKind.SOURCE_FAILED: FaultDescription(
-        "a library or program that reports more about the cards cannot be used",
+        "a library or program that reports more about the GPUs cannot be used",
         "What the system itself reports is still read.",
         "note",
     ),
@@ -212,7 +212,8 @@ FAULTS: Final = {
     ),
     FaultKind.CHANGED_HOST_KEY: FaultDescription(
         "the other machine's SSH host key has changed",
-        "It was installed anew, or another machine answers in its place. Find out which before you accept the new key.",
+        "It was installed anew, or another machine answers in its place. Find out which before you accept the new key: "
+        "ssh HOST tells where the old one is kept.",
     ),
     FaultKind.NO_PROGRAM: FaultDescription(
         "GPU Planner was not found on the other machine",
@@ -240,17 +241,27 @@ FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An active fault: its start, and its card (None: all cards). `detail` holds what was observed."""
+    """An active fault: its start, and its card (None: all cards). `detail` holds what was observed.
+
+    `login` is `[USER@]HOST[:PORT]` of a machine that is not connected, for the advice; it is neither sent nor recorded.
+    """
 
     kind: FaultKind
     since_seconds: float
     uuid: str | None = None
     detail: str = ""
+    login: str = ""
 
     @property
     def description(self) -> FaultDescription:
-        """Return the description of the fault's kind: title, advice and severity."""
-        return FAULTS[self.kind]
+        """Return the description of the fault's kind: title, advice and severity; the advice names the machine."""
+        described = FAULTS[self.kind]
+        if not self.login:
+            return described
+        host, _, port = self.login.rpartition(":")
+        words = (f"-p {port} {host}" if port.isdecimal() else self.login).replace("[", "").replace("]", "")
+        remedy = described.remedy.replace("ssh://HOST", f"ssh://{self.login}").replace("HOST", words)
+        return described._replace(remedy=remedy)
 
     @property
     def key(self) -> tuple[FaultKind, str | None]:
@@ -273,7 +284,7 @@ class ActiveFaults:
         """Add a fault; a fault that is already active keeps its start time."""
         known = self._faults.get(fault.key)
         since = fault.since_seconds if known is None else known.since_seconds
-        self._faults[fault.key] = Fault(fault.kind, since, fault.uuid, fault.detail)
+        self._faults[fault.key] = replace(fault, since_seconds=since)
 
     def clear(self, *kinds: FaultKind, uuid: str | None = None) -> None:
         """Remove the faults of these kinds from one card; without `uuid`, remove faults that concern all cards."""

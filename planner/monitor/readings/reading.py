@@ -25,8 +25,8 @@ class Cause(StrEnum):
 EXPLANATIONS: Final = {
     Cause.NOT_SUPPORTED: "not reported by this driver",
     Cause.NO_PERMISSION: "readable by administrators only",
-    Cause.LOST: "the card no longer responds",
-    Cause.ASLEEP: "the card is asleep",
+    Cause.LOST: "the GPU no longer responds",
+    Cause.ASLEEP: "the GPU is asleep",
     Cause.MISSING_SYMBOL: "not supported by this old driver",
     Cause.MIG: "not reported in MIG mode",
     Cause.HIDDEN: "hidden by the operating system or the container",

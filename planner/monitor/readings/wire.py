@@ -153,7 +153,7 @@ def inventory_object(inventory: Inventory) -> dict[str, Any]:
         "nvml": inventory.nvml_version,
         "cuda": inventory.cuda_version,
         "devices": [{**_device_fields(device), "facts": _json_readings(device.facts)} for device in inventory.devices],
-        "faults": [asdict(fault) for fault in inventory.faults],
+        "faults": [_fault_fields(fault) for fault in inventory.faults],
         **({"machine": inventory.machine} if inventory.machine else {}),
     }
 
@@ -168,6 +168,10 @@ def process_object(process: CardProcess) -> dict[str, Any]:
         "host": None if process.host is None else process.host._asdict(),
         "is_reliable": process.is_reliable,
     }
+
+
+def _fault_fields(fault: Fault) -> dict[str, Any]:
+    return {name: value for name, value in asdict(fault).items() if name != "login"}
 
 
 def _device_fields(device: Device) -> dict[str, Any]:

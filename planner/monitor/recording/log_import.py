@@ -115,9 +115,9 @@ class _LogCards:
     def _add_card(self, key: str, line: CardLogLine) -> Device:
         count = len(self._devices)
         if count == MAX_CARDS_PER_MACHINE:
-            raise TooManyCardsError(f"it names more than {MAX_CARDS_PER_MACHINE:,} cards")
+            raise TooManyCardsError(f"it names more than {MAX_CARDS_PER_MACHINE:,} GPUs")
         index = int(line.card) if line.card.isascii() and line.card.isdigit() and len(line.card) < 5 else count
-        device = Device(line.uuid or f"log-{key}", line.name or f"Card {line.card or index}", index, line.bus_id or "")
+        device = Device(line.uuid or f"log-{key}", line.name or f"GPU {line.card or index}", index, line.bus_id or "")
         self._devices[key] = device
         return device
 

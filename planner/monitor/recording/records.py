@@ -38,7 +38,7 @@ def validate_message(message: Message) -> Inventory | Sample:
     if not isinstance(message, Sample | Inventory):
         raise BadLineError("neither a sample nor an inventory")
     if len(message.devices) > MAX_CARDS_PER_MACHINE:
-        raise BadLineError(f"no machine has {len(message.devices):,} cards")
+        raise BadLineError(f"no machine has {len(message.devices):,} GPUs")
     _check_type(message, type(message))
     return _without_unknown_metrics(message) if isinstance(message, Sample) else message
 

@@ -307,5 +307,5 @@ class NvmlSession:
         failure = unreachable.failure
         kind = _UNREACHABLE.get(failure.code, FaultKind.LOST)
         uuid = f"index-{unreachable.number}"
-        self.lost[uuid] = Device(uuid, f"card {unreachable.number}", unreachable.number, state="lost")
+        self.lost[uuid] = Device(uuid, f"GPU {unreachable.number}", unreachable.number, state="lost")
         self.faults.append(Fault(kind, wall, uuid, str(failure)))

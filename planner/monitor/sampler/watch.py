@@ -216,7 +216,7 @@ class CardWatch:
         asleep = self._sleep.asleep()
         for place in asleep if not self._devices else ():
             uuid = f"pci-{place}"
-            self._devices[uuid] = Device(uuid, f"NVIDIA card at {place}", len(self._devices), place, state="asleep")
+            self._devices[uuid] = Device(uuid, f"NVIDIA GPU at {place}", len(self._devices), place, state="asleep")
         if asleep:
             self._note_asleep_fault()
             self.faults.note(Fault(FaultKind.ASLEEP, wall))

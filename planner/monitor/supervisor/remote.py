@@ -62,11 +62,16 @@ class RemoteAddress(NamedTuple):
         return cls(match["host"].strip("[]"), match["user"] or "", port, program or _PROGRAM)
 
     def __str__(self) -> str:
+        program = "" if self.program == _PROGRAM else f"/{self.program.removeprefix('/')}"
+        return f"{SCHEME}{self.login}{program}"
+
+    @property
+    def login(self) -> str:
+        """Return the address without its program: `[USER@]HOST[:PORT]`."""
         user = f"{self.user}@" if self.user else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port is None else f":{self.port}"
-        program = "" if self.program == _PROGRAM else f"/{self.program.removeprefix('/')}"
-        return f"{SCHEME}{user}{host}{port}{program}"
+        return f"{user}{host}{port}"
 
     @property
     def command(self) -> tuple[str, ...]:

@@ -303,7 +303,8 @@ class Supervisor:
     def _note_link_fault(self, kind: FaultKind, detail: str) -> None:
         """Note why another machine is not connected any more, and when to try again."""
         self._faults.clear(*(LINK_FAULTS - {kind}), FaultKind.REMOTE_SILENT, FaultKind.CLOCK_OFF)
-        self._faults.note(Fault(kind, time(), detail=detail))
+        login = "" if self._address is None else self._address.login
+        self._faults.note(Fault(kind, time(), detail=detail, login=login))
         must_wait = kind in LINK_FAULTS and kind is not FaultKind.UNREACHABLE
         self._restart_at = monotonic() + (_REFUSED_RETRY_SECONDS if must_wait else self._retry.next_seconds())
         self._report_inventory()

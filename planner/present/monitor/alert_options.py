@@ -28,21 +28,21 @@ class AlertOption(NamedTuple):
 
 ALERT_OPTIONS: Final = (
     AlertOption(
-        "temperature_celsius", "temperature", "&Temperature of a card is at least", "Alert on a hot card", "°C", 90, 150
+        "temperature_celsius", "temperature", "&Temperature of a GPU is at least", "Alert on a hot GPU", "°C", 90, 150
     ),
     AlertOption(
-        *("memory_fraction", "memory", "Used &memory of a card is at least", "Alert on a full card", "%"),
+        *("memory_fraction", "memory", "Used &memory of a GPU is at least", "Alert on a full GPU", "%"),
         *(0.95, 1, PERCENT),
     ),
     AlertOption(
-        *("idle_minutes", "idle", "Card is &idle (utilization below 5 %) for", "Alert on an idle card", "min"),
+        *("idle_minutes", "idle", "GPU is &idle (utilization below 5 %) for", "Alert on an idle GPU", "min"),
         *(15, 10_000),
     ),
-    AlertOption("lost", "lost", "A card is &lost", "Alert on a card that the driver no longer finds"),
-    AlertOption("process_ended", "process-ended", "A &process on a card has ended", "Alert on the end of a run"),
+    AlertOption("lost", "lost", "A GPU is &lost", "Alert on a GPU that the driver no longer finds"),
+    AlertOption("process_ended", "process-ended", "A &process on a GPU has ended", "Alert on the end of a run"),
     AlertOption(
-        *("silent", "silent", "&A card or a machine is silent"),
-        "Alert on a driver, card or machine that does not respond",
+        *("silent", "silent", "&A GPU or a machine is silent"),
+        "Alert on a driver, GPU or machine that does not respond",
     ),
     AlertOption("xid", "xid", "The driver reports an &Xid error", "Alert on an error of the driver"),
 )

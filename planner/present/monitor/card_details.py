@@ -17,15 +17,15 @@ from planner.present.monitor.readings import CardReadings, number_ranges
 
 SHARING: Final[dict[SharingKind, str]] = {
     "mig": (
-        "The card is divided (MIG): its utilization is not reported, and what its engine was active for, from GPM on "
+        "The GPU is divided (MIG): its utilization is not reported, and what its engine was active for, from GPM on "
         "Hopper and later, stands in for it."
     ),
     "mps": (
-        "Processes share the card at the same time (MPS): utilization says that any of them runs, not how much of the "
-        "card each gets."
+        "Processes share the GPU at the same time (MPS): utilization says that any of them runs, not how much of the "
+        "GPU each gets."
     ),
     "time-slicing": (
-        "Several processes take turns on the card (time slicing): while one runs the others wait, and utilization is "
+        "Several processes take turns on the GPU (time slicing): while one runs the others wait, and utilization is "
         "that of all together."
     ),
 }

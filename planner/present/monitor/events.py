@@ -66,7 +66,7 @@ def duration_text(seconds: float) -> str:
 def alert_sentence(alert: Alert) -> str:
     """Return an alert as a sentence without full stop: `Card 0 RTX 4090 is at 91 °C`."""
     device, seen = alert.device, alert.seen or 0.0
-    card = "All cards" if device is None else f"Card {device.index} {device.name.removeprefix('NVIDIA ')}"
+    card = "All GPUs" if device is None else f"GPU {device.index} {device.name.removeprefix('NVIDIA ')}"
     if alert.process is not None:
         host = alert.process.host
         name = f" ({host.name})" if host is not None else ""
@@ -98,13 +98,13 @@ XID_GROUPS: Final = (
     XidGroup(
         "Program",
         (13, 31, 43, 45),
-        "Usually an error of the program on the card: check it with compute-sanitizer, and the card with another one.",
+        "Usually an error of the program on the GPU: check it with compute-sanitizer, and the GPU with another one.",
         is_of_program=True,
     ),
     XidGroup(
         "Memory",
         (48, 63, 64, 92, 94, 95),
-        "Memory errors: end the programs, reset the card (nvidia-smi --gpu-reset), and have it replaced if they recur.",
+        "Memory errors: end the programs, reset the GPU (nvidia-smi --gpu-reset), and have it replaced if they recur.",
     ),
     XidGroup(
         "NvLink", (74,), "An NVLink error: check nvidia-smi nvlink --errorcounters, and the bridge or the switch."
@@ -112,10 +112,10 @@ XID_GROUPS: Final = (
     XidGroup(
         "OffTheBus",
         (79,),
-        "The card fell off the bus: check its power, its slot and dmesg; only a reboot brings it back.",
+        "The GPU fell off the bus: check its power, its slot and dmesg; only a reboot brings it back.",
     ),
     XidGroup(
-        "Gsp", (119, 120), "The card's own processor (GSP) failed: reset the card or reboot, and update the driver."
+        "Gsp", (119, 120), "The GPU's own processor (GSP) failed: reset the GPU or reboot, and update the driver."
     ),
 )
 """The commonest Xid errors. **Source** NVIDIA, "Xid Errors"."""
@@ -123,7 +123,7 @@ OTHER_XID_ADVICE: Final = "Look the number up in NVIDIA's list of Xid errors, an
 _ALERT_ADVICE: Final = {
     AlertKind.TEMPERATURE: f"Check fans, air flow and dust, or lower the power limit: {SET_POWER_LIMIT}",
     AlertKind.MEMORY: "Reduce the batch size or the context before a program runs out of memory.",
-    AlertKind.IDLE: "End what holds the card, or give the card to another job.",
+    AlertKind.IDLE: "End what holds the GPU, or give the GPU to another job.",
     AlertKind.PROCESS_ENDED: "Check whether it ended well.",
     AlertKind.LOST: FAULTS[FaultKind.LOST].advice,
 }

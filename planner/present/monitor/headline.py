@@ -46,10 +46,10 @@ class Headline:
 def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
     """Return the headline on the monitored machine, including when no card is read or detected yet."""
     if is_released:
-        return Headline("Disconnected from the driver; the cards are not being read.")
+        return Headline("Disconnected from the driver; the GPUs are not being read.")
     cut_off = next((fault for fault in inventory.faults if fault.kind in SILENCING_FAULTS), None)
     if inventory.devices and cut_off is not None:
-        sentence = f"{fmt.capitalized(cut_off.description.title)}; its cards are not being read."
+        sentence = f"{fmt.capitalized(cut_off.description.title)}; its GPUs are not being read."
         return Headline(sentence, tone="bad" if cut_off.description.severity == "error" else "warn")
     if inventory.devices:
         return cards_headline(verdicts, inventory.devices)
@@ -121,7 +121,7 @@ def _mixed_verdict_sentences(judged_cards: Sequence[tuple[Device, Verdict]], ran
 
 def _card_count_text(judged_cards: Sequence[tuple[Device, Verdict]]) -> str:
     has_instances = any(device.mig_parent is not None for device, _verdict in judged_cards)
-    return f"{fmt.integer(len(judged_cards))} cards{' and instances' if has_instances else ''}"
+    return f"{fmt.integer(len(judged_cards))} GPUs{' and instances' if has_instances else ''}"
 
 
 def _verdicts_text(judged_cards: Sequence[tuple[Device, Verdict]]) -> str:

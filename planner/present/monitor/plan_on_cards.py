@@ -58,7 +58,7 @@ def _measured_place_phrase(check: PredictionCheck) -> str:
     """Return where the memory was measured: on the whole card, or in which of several processes."""
     measured = check.measured
     if check.basis == "card":
-        return " on the whole card"
+        return " on the whole GPU"
     is_one_of_several = measured.pid is not None and measured.process_count > 1
     return f" in process {measured.pid}, the largest of {measured.process_count}" if is_one_of_several else ""
 
@@ -76,7 +76,7 @@ def _reason_phrase(check: PredictionCheck) -> str:
     if check.reason == "other-processes":
         return "; above the estimate's range, in part because of other processes"
     if check.reason == "engine-fills-card":
-        return f"; {check.measured.engine} reserves most of the card when it starts, which this plan does not include"
+        return f"; {check.measured.engine} reserves most of the GPU when it starts, which this plan does not include"
     likeliest = "" if check.likeliest is None else f", probably because of {_term_phrase(check.likeliest)}"
     if check.reason == "more-than-expected":
         return "; above the estimate's range, so the running job may not be the planned one"
@@ -123,7 +123,7 @@ def compare_plan_with_cards(evaluation: Evaluation, matches: CardMatches, latest
         return PlanOnCards()
     suited = [device for device in devices if evaluation.gpu in matches.get(device.uuid, ())]
     if not suited:
-        return PlanOnCards(f"The plan is for {evaluation.gpu.name}, which is not among these cards.")
+        return PlanOnCards(f"The plan is for {evaluation.gpu.name}, which is not among these GPUs.")
     used = suited[: max(1, evaluation.plan.count)]
     expected = predict_card(evaluation)
     return PlanOnCards(
@@ -148,9 +148,9 @@ def _plan_sentence(evaluation: Evaluation, device: Device, latest: Latest) -> st
     processes = tuple(process for process in latest.processes if process.uuid == device.uuid)
     used = latest.reading(device.uuid, "memory_used_bytes").value
     if used is None or not any(process.kind != "graphics" for process in processes):
-        predicted = f"The plan predicts {fmt.size(evaluation.memory.total_bytes)} on card {device.index}"
+        predicted = f"The plan predicts {fmt.size(evaluation.memory.total_bytes)} on GPU {device.index}"
         if not processes and used is not None and used > _HELD_BYTES:
             return f"{predicted}; {fmt.size(round(used))} are in use by processes that cannot be seen here."
         return f"{predicted}; no process computes there yet."
     sentence = measured_sentence(check_prediction(evaluation, measure_card(processes, used)))
-    return f"Card {device.index}: {sentence[:1].lower()}{sentence[1:]}"
+    return f"GPU {device.index}: {sentence[:1].lower()}{sentence[1:]}"

@@ -44,7 +44,7 @@ def process_command(row: ProcessRow) -> str:
 
 
 PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
-    text_column("card", "Card", lambda row: card_label(row.device), about="Card on which the process runs"),
+    text_column("card", "GPU", lambda row: card_label(row.device), about="GPU on which the process runs"),
     Column(
         "pid",
         "Process",
@@ -119,7 +119,7 @@ def matching_process_ids(rows: Sequence[ProcessRow], text: str, *, only_own: boo
 
 def _searchable_text(row: ProcessRow) -> str:
     user = "" if row.process.host is None else row.process.host.user
-    parts = (str(row.process.pid), user, f"card {row.device.index}", row.process.kind, process_command(row))
+    parts = (str(row.process.pid), user, f"GPU {row.device.index}", row.process.kind, process_command(row))
     return " ".join(parts).casefold()
 
 
@@ -160,11 +160,11 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     replace(_COLUMNS_BY_KEY["pid"], width=8),
     Column(
         "card",
-        "Card",
+        "GPU",
         lambda row: row.device.index,
         lambda row: card_label(row.device).strip(),
         width=6,
-        help="Card on which the process runs",
+        help="GPU on which the process runs",
     ),
     replace(_COLUMNS_BY_KEY["user"], width=9),
     _reading_column(

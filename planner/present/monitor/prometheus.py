@@ -28,7 +28,7 @@ _SEVERITIES: Final = {"error": "critical", "warning": "warning", "note": "info"}
 # The diagnosis itself looks back over minutes; a card that is held idle is worth a message after half an hour.
 _LASTING: Final = {VerdictKind.IDLE_HELD: "30m"}
 _USUAL_LASTING: Final = "5m"
-_CARD: Final = "Card {{ $labels.gpu }} of {{ $labels.instance }}"
+_CARD: Final = "GPU {{ $labels.gpu }} of {{ $labels.instance }}"
 
 
 def alerting_rules() -> str:
@@ -191,7 +191,7 @@ _PANELS: Final = (
 _TABLES: Final = (
     ("Diagnosis", f"{DIAGNOSIS.name}{_SELECTED} == 1", ("instance", "gpu", "verdict", "severity")),
     (
-        "Cards that are not read",
+        "GPUs that are not read",
         f'{STATE.name}{{instance=~"$instance",state!="ok"}} == 1',
         ("instance", "gpu", "state"),
     ),
@@ -226,7 +226,7 @@ def grafana_dashboard() -> str:
             "list": [
                 {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"},
                 _variable("instance", "Machine", f"label_values({INFO.name}, instance)"),
-                _variable("gpu", "Card", f'label_values({INFO.name}{{instance=~"$instance"}}, gpu)'),
+                _variable("gpu", "GPU", f'label_values({INFO.name}{{instance=~"$instance"}}, gpu)'),
             ]
         },
         "panels": [*tables, *plots],

@@ -63,18 +63,18 @@ def short_card_name(device: Device) -> str:
 def common_card_name(devices: Sequence[Device]) -> str:
     """Return the number and the name of cards: `8 × H100 80GB HBM3`, or `8 cards` if their names differ."""
     names = {short_card_name(device) for device in devices}
-    return fmt.count_of(len(devices), names.pop()) if len(names) == 1 else fmt.plural(len(devices), "card")
+    return fmt.count_of(len(devices), names.pop()) if len(names) == 1 else fmt.plural(len(devices), "GPU")
 
 
 def card_numbers_text(devices: Sequence[Device]) -> str:
-    """Return the numbers of cards and MIG instances as text: `cards 0, 1, 4 and instance 2`."""
-    cards = _numbered_noun("card", [device.index for device in devices if device.mig_parent is None])
+    """Return the numbers of cards and MIG instances as text: `GPUs 0, 1, 4 and instance 2`."""
+    cards = _numbered_noun("GPU", [device.index for device in devices if device.mig_parent is None])
     instances = _numbered_noun("instance", [device.index for device in devices if device.mig_parent is not None])
     return fmt.listing(tuple(part for part in (cards, instances) if part))
 
 
 def _numbered_noun(noun: str, numbers: Sequence[int]) -> str:
-    """Return a noun with numbers: `cards 0 to 4, 7`; empty without numbers."""
+    """Return a noun with numbers: `GPUs 0 to 4, 7`; empty without numbers."""
     if not numbers:
         return ""
     return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(number_ranges(numbers))}"
@@ -145,8 +145,8 @@ def _reading_column(
 
 
 CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
-    text_column("number", "Card", lambda row: card_label(row.device), about="Number of the card in the driver"),
-    text_column("name", "Name", lambda row: row.device.name, about="Name of the card"),
+    text_column("number", "GPU", lambda row: card_label(row.device), about="Number of the GPU in the driver"),
+    text_column("name", "Name", lambda row: row.device.name, about="Name of the GPU"),
     number_column(
         "utilization",
         "Use",
@@ -187,7 +187,7 @@ CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
     _reading_column("temperature", "Temp.", "temperature_celsius", "°C", about="Temperature of the chip"),
     _reading_column("clock", "SM clock", "sm_clock_mhz", "MHz", about="Clock of the streaming multiprocessors"),
     _reading_column("fan", "Fan", "fan_fraction", "%", 0.01, about="Fan speed as a share of the fastest"),
-    text_column("state", "State", card_state, unknown=NO_VALUE, about="What the card is doing, or what slows it"),
+    text_column("state", "State", card_state, unknown=NO_VALUE, about="What the GPU is doing, or what slows it"),
 )
 """Columns of the card table on the command line."""
 
@@ -240,7 +240,7 @@ def host_line(latest: Latest) -> str:
 
 def fault_line(fault: Fault, latest: Latest) -> str:
     """Return a fault as one line: the card, the fault's title and details."""
-    names = {device.uuid: f"card {device.index}" for device in latest.inventory.devices}
+    names = {device.uuid: f"GPU {device.index}" for device in latest.inventory.devices}
     where = f"{names[fault.uuid]}: " if fault.uuid in names else ""
     detail = f" ({fault.detail})" if fault.detail else ""
     return f"{where}{fault.description.title}{detail}"

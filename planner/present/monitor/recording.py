@@ -74,7 +74,7 @@ def energy_summary_text(summary: RecordingSummary) -> str:
     """Return the energy of all cards and its cost as text, empty if the energy is not known."""
     if summary.energy_joules is None:
         return ""
-    used = f"{energy_text(summary.energy_joules, is_estimated=summary.is_estimated)} used by the cards"
+    used = f"{energy_text(summary.energy_joules, is_estimated=summary.is_estimated)} used by the GPUs"
     if summary.usd is not None and summary.usd_per_kwh is not None:
         used += f", {energy_cost_text(summary.usd)} at {energy_cost_text(summary.usd_per_kwh)} per kWh"
     return f"{used} (≈: integrated from power readings where no energy counter runs)" if summary.is_estimated else used
@@ -83,7 +83,7 @@ def energy_summary_text(summary: RecordingSummary) -> str:
 def summary_lines(recording: MonitorRecording, summary: RecordingSummary) -> tuple[str, ...]:
     """Return the energy of the recorded cards, or that it is not known, and notes on the recording, one per line."""
     used = energy_summary_text(summary)
-    answer = fmt.capitalized(used) if used else "No card reported its energy or power."
+    answer = fmt.capitalized(used) if used else "No GPU reported its energy or power."
     notes = (gap_sentence(summary, recording.seconds), *recording_notes(recording))
     return tuple(part for part in (answer, diagnosed_text(summary), *notes) if part)
 
@@ -143,9 +143,9 @@ def _statistic_column(
 
 SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
     text_column(
-        "number", "Card", lambda card: card_label(card.device), width=6, about="Number of the card in the driver"
+        "number", "GPU", lambda card: card_label(card.device), width=6, about="Number of the GPU in the driver"
     ),
-    text_column("name", "Name", lambda card: card.device.name, width=26, about="Name of the card"),
+    text_column("name", "Name", lambda card: card.device.name, width=26, about="Name of the GPU"),
     Column(
         "time",
         "Time",
@@ -153,7 +153,7 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
         lambda card: duration_text(card.seconds),
         align="right",
         width=11,
-        help="Time recorded for the card",
+        help="Time recorded for the GPU",
     ),
     Column(
         "energy",
@@ -162,7 +162,7 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
         lambda card: energy_text(card.energy_joules, is_estimated=card.is_estimated),
         align="right",
         width=11,
-        help="Electrical energy that the card used",
+        help="Electrical energy that the GPU used",
     ),
     Column(
         "cost",

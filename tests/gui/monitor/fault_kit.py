@@ -92,15 +92,15 @@ DRIVER = (
 CARDS = (
     Case(
         FaultKind.LOST,
-        "Card 0: the card no longer responds (detected by nvmlDeviceGetPowerUsage)",
-        "Xid 79. Other cards are still read.",
+        "GPU 0: the GPU no longer responds (detected by nvmlDeviceGetPowerUsage)",
+        "Xid 79. Other GPUs are still read.",
         first(error__nvmlDeviceGetPowerUsage=15),
         uuid=A,
         state="lost",
     ),
     Case(
         FaultKind.LOST,
-        "Card 0: the card no longer responds (detected by every call)",
+        "GPU 0: the GPU no longer responds (detected by every call)",
         "A reboot often helps",
         (card(0, A) | {"0.error.*": 999}, card(1, B)),
         uuid=A,
@@ -108,7 +108,7 @@ CARDS = (
     ),
     Case(
         FaultKind.RESET_REQUIRED,
-        "Card 0: the card requires a reset",
+        "GPU 0: the GPU requires a reset",
         "nvidia-smi --gpu-reset",
         first(error__nvmlDeviceGetFanSpeed=16),
         uuid=A,
@@ -116,7 +116,7 @@ CARDS = (
     ),
     Case(
         FaultKind.BAD_NAME,
-        "Card 0: the driver's name for the card is not valid text (\\xf8\\x9d)",
+        "GPU 0: the driver's name for the GPU is not valid text (\\xf8\\x9d)",
         "its PCI address is shown",
         first(name="\\xf8\\x9d"),
         uuid=A,
@@ -124,14 +124,14 @@ CARDS = (
     ),
     Case(
         FaultKind.IMPLAUSIBLE,
-        "Card 0: the driver reports an implausible value (temperature_celsius)",
+        "GPU 0: the driver reports an implausible value (temperature_celsius)",
         "shown as reported, and marked",
         first(temperature__0=900),
         uuid=A,
     ),
     Case(
         FaultKind.UNRELIABLE_PROCESSES,
-        "Card 0: the driver reports implausible values for processes",
+        "GPU 0: the driver reports implausible values for processes",
         "update either",
         first(process__compute=f"{2**30}:77"),
         uuid=A,

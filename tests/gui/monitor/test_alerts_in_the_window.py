@@ -75,12 +75,12 @@ def test_heat_is_told_after_a_while_once_and_again_only_after_it_was_clearly_lef
         driver.say(card(0, A, temperature__0=degrees))
         shown(degrees)
         goes_by(2 * HOLD_SECONDS)
-    assert told.window == ["Card 0 Test 0 is at 95 °C"]
+    assert told.window == ["GPU 0 Test 0 is at 95 °C"]
     for degrees in (80, 97):
         driver.say(card(0, A, temperature__0=degrees))
         shown(degrees)
     wait(qtbot, lambda: len(told.window) == 2)
-    assert told.window == told.desktop == ["Card 0 Test 0 is at 95 °C", "Card 0 Test 0 is at 97 °C"]
+    assert told.window == told.desktop == ["GPU 0 Test 0 is at 95 °C", "GPU 0 Test 0 is at 97 °C"]
     marks = [plain(mark.text) for mark in tab.feed.history.marks]
     tab.feed.stop_recording()
     assert marks == [plain(mark.text) for mark in open_recording(recording).marks] == told.window
@@ -93,32 +93,32 @@ def test_heat_is_told_after_a_while_once_and_again_only_after_it_was_clearly_lef
             {"memory_fraction": 0.9},
             (card(0, A),),
             (card(0, A, memory__used=23 * 2**30),),
-            "Card 0 Test 0 uses 96 % of its memory",
+            "GPU 0 Test 0 uses 96 % of its memory",
         ),
         (
             {"lost": True},
             (card(0, A), card(1, B)),
             (card(0, A), card(1, B) | {"1.error.*": 15}),
-            "Card 1 Test 1 is lost",
+            "GPU 1 Test 1 is lost",
         ),
-        ({"idle_minutes": HOLD_SECONDS / 60}, (card(0, A),), (card(0, A, utilization=0),), "Card 0 Test 0 is idle"),
+        ({"idle_minutes": HOLD_SECONDS / 60}, (card(0, A),), (card(0, A, utilization=0),), "GPU 0 Test 0 is idle"),
         (
             {"xid": True},
             (card(0, A),),
             (card(0, A), {"event": "0 8 48"}),
-            "Card 0 Test 0: the driver reported Xid 48",
+            "GPU 0 Test 0: the driver reported Xid 48",
         ),
         (
             {"silent": True},
             (card(0, A), card(1, B)),
             (card(0, A), card(1, B) | {"1.stall.nvmlDeviceGetPowerUsage": 1}),
-            "Card 1 Test 1: the driver does not respond for this card",
+            "GPU 1 Test 1: the driver does not respond for this GPU",
         ),
         (
             {"process_ended": True},
             (card(0, A) | {"0.process.compute": "4194305:4096"},),
             (card(0, A),),
-            "Card 0 Test 0: process 4194305 ended",
+            "GPU 0 Test 0: process 4194305 ended",
         ),
     ],
     ids=["memory", "lost", "idle", "xid", "silent", "process-ended"],
@@ -165,4 +165,4 @@ def test_alerts_go_on_to_a_command_and_a_failure_is_told(qtbot, make_tab, driver
         driver.say(card(0, A), {"event": f"0 8 {48 if command.startswith('tee') else 79}"})
         wait(qtbot, lambda sentence=sentence: any(sentence in text for text in told.window))
     wait(qtbot, lambda: received.exists() and received.read_text().endswith("}"))
-    assert '"title": "Card 0 Test 0: the driver reported Xid 48"' in received.read_text()
+    assert '"title": "GPU 0 Test 0: the driver reported Xid 48"' in received.read_text()

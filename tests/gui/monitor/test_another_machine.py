@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from tab_kit import faults_of, wait
 
 from planner.gui.monitor.connect_dialogs import MachineDialog
+from planner.gui.monitor.notices import EmptyState
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.monitor.settings_dialog import SettingsDialog
 from planner.monitor.readings.faults import FaultKind
@@ -83,7 +84,7 @@ def test_an_xid_a_hang_and_a_loss_there_show_in_the_window_within_two_readings(q
     wait(qtbot, shows_all)
     # The reading that is being taken when the cards fail is not one of the two.
     assert len(samples) <= 3
-    wait(qtbot, lambda: any("the driver does not respond for this card" in text for text in tab.faults.texts))
+    wait(qtbot, lambda: any("the driver does not respond for this GPU" in text for text in tab.faults.texts))
 
 
 def test_the_dialog_takes_a_host_or_an_address_and_says_what_is_wrong_with_others(qtbot, theme):
@@ -138,3 +139,11 @@ def test_readings_of_this_machine_are_never_shown_as_those_of_another(qtbot, mak
     tab.controller.dialog.reject()
     buttons.here.click()
     wait(qtbot, lambda: not buttons.isVisible() and tab.feed.machine is None)
+
+
+def test_only_a_connection_that_failed_is_tried_again(qtbot, theme):
+    buttons = EmptyState(theme)
+    qtbot.addWidget(buttons)
+    for is_cut_off in (False, True):
+        buttons.show_buttons(is_remote=True, is_cut_off=is_cut_off)
+        assert (buttons.here.isHidden(), buttons.again.isHidden()) == (False, not is_cut_off)

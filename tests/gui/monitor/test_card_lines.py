@@ -60,9 +60,9 @@ def test_the_list_shows_cards_totals_and_sparklines_that_change_only_with_a_new_
     lines.resize(1000, 120)
     lines.show()
     rows = card_rows(history.latest)
-    diagnoses = {"GPU-0": DiagnosisView("Idle", "Idle. Nothing is running on the card.", "muted")}
+    diagnoses = {"GPU-0": DiagnosisView("Idle", "Idle. Nothing is running on the GPU.", "muted")}
     lines.show_cards([card_line(row) for row in rows], diagnoses, {"GPU-0": 0.4}, card_totals(rows, None, 0.0))
-    assert lines.texts[0].endswith("Idle. Nothing is running on the card")
+    assert lines.texts[0].endswith("Idle. Nothing is running on the GPU")
     assert lines.totals_text.startswith("2 × H100")
     qtbot.waitUntil(lambda: lines._lines["GPU-1"].isVisible() and lines._lines["GPU-1"].height() > 10)
     before = lines.grab().toImage()

@@ -62,7 +62,7 @@ def test_the_list_of_what_to_do_next_is_of_the_card_that_is_shown():
 def verdict_dialog(qtbot, theme, **readings):
     """Return the dialog with the diagnosis of a card that had these readings."""
     diagnoser = Diagnoser(OneFeed(a_history(**readings)))
-    dialog = VerdictDialog("card 0", diagnoser.diagnose()[UUID], (), diagnoser.checklist(UUID), theme, None)
+    dialog = VerdictDialog("GPU 0", diagnoser.diagnose()[UUID], (), diagnoser.checklist(UUID), theme, None)
     qtbot.addWidget(dialog)
     return dialog
 
@@ -137,7 +137,7 @@ def test_a_lost_card_has_no_readings_and_nothing_to_optimize(qtbot, demo, theme)
     assert [card_line(row).accessible_text for row in card_rows(feed.latest)][1] == "1  RTX 4090, lost"
     assert diagnoser.checklist(lost.uuid) == ()
     assert "Optimization" not in verdict_html(diagnoser.diagnose()[lost.uuid], (), (), theme)
-    assert told_by(feed, diagnoser)[0].sentence == "1 of 2 cards needs attention: lost (card 1)."
+    assert told_by(feed, diagnoser)[0].sentence == "1 of 2 GPUs needs attention: lost (GPU 1)."
 
 
 def test_a_wait_that_is_over_is_no_longer_the_headline(qtbot, demo):

@@ -62,8 +62,8 @@ def test_a_driver_that_is_let_go_and_a_card_that_sleeps_are_told_and_recorded(wa
         driver.say_power_state("suspended")
         calls = len(driver.calls())
         window.tab.feed.resume()
-        asleep = "The card is asleep"
-        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as a program uses the card", state="asleep"), began)
+        asleep = "The GPU is asleep"
+        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as a program uses the GPU", state="asleep"), began)
         assert len(driver.calls()) == calls
         driver.say_power_state("active")
         window.wait_until_well((FaultKind.ASLEEP, None))
@@ -80,14 +80,14 @@ def test_a_sampler_that_crashes_is_killed_or_hangs_is_told_recorded_and_started_
     hangs = first(hang__nvmlDeviceGetPowerUsage=1)
     crashed = Case(
         FaultKind.SAMPLER_CRASHED,
-        "The process that reads the cards crashed inside the driver's library (SIGSEGV in nvmlDeviceGetClockInfo)",
+        "The process that reads the GPUs crashed inside the driver's library (SIGSEGV in nvmlDeviceGetClockInfo)",
         "update the driver",
         first(crash__nvmlDeviceGetClockInfo=1),
         state="no answer",
     )
     failed = Case(
         FaultKind.SAMPLER_FAILED,
-        "The process that reads the cards ended (SIGKILL)",
+        "The process that reads the GPUs ended (SIGKILL)",
         "restarts after a pause",
         state="no answer",
     )
@@ -166,7 +166,7 @@ STARTS: tuple[tuple[Case, Callable[[FakeNvml, pytest.MonkeyPatch], None]], ...] 
         lambda driver, patch: _shadow(driver, patch, "pynvml/__init__.py", ""),
     ),
     (
-        Case(FaultKind.NO_CARDS, "The driver is loaded, but lists no card", "pass the cards in", (), state=""),
+        Case(FaultKind.NO_CARDS, "The driver is loaded, but lists no GPU", "pass the GPUs in", (), state=""),
         lambda *_: None,
     ),
     (

@@ -39,7 +39,7 @@ def test_a_fleet_is_shown_the_worst_first_and_searched(qtbot, make_tab, fake):
     with serving(fake) as url:
         page = connected(qtbot, tab, url)
         assert page.isVisible()
-        assert page.headline.text().startswith("20 cards on 3 hosts: 1 silent and 3 idle, which cost $")
+        assert page.headline.text().startswith("20 GPUs on 3 hosts: 1 silent and 3 idle, which cost $")
         assert "kWh in the last 24" in page.energy.text()
         assert listed(page)[:4] == [("node1", 4), ("node1", 0), ("node1", 1), ("node1", 2)]
         page.search.setText("node3")
@@ -67,11 +67,11 @@ def test_a_card_of_the_heat_map_opens_into_the_plots_and_into_the_plan(qtbot, ma
             pictures.append((page.map.grab().toImage(), page.scale.grab().toImage()))
         assert all(one != other for one, other in pairwise(pictures))
         key, cell = next(iter(page.map._cells.items()))
-        assert page.map.text_of(page.view.rows[0]).splitlines()[0] == "node1, card 0: H100 80GB HBM3"
+        assert page.map.text_of(page.view.rows[0]).splitlines()[0] == "node1, GPU 0: H100 80GB HBM3"
         QTest.mouseClick(page.map, Qt.MouseButton.LeftButton, pos=cell.center())
         wait(qtbot, lambda: page.card.plots.panels)
         assert page.card.key == key
-        assert page.card.title.text() == "node1 · card 0 · NVIDIA H100 80GB HBM3"
+        assert page.card.title.text() == "node1 · GPU 0 · NVIDIA H100 80GB HBM3"
         assert "Not exported here" in page.card.explanation.text()
         page.card.plan.click()
         assert page.card.menu.actions()[0].text().startswith("1")
@@ -127,7 +127,9 @@ def test_what_fails_is_said_and_the_last_readings_stay(qtbot, make_tab, fake):
     wait(qtbot, page.problem.isVisible)
     assert page.headline.text() == "This fleet cannot be read."
     assert "cannot be reached" in page.problem.text()
-    assert page.again.isVisible()
+    page.again.click()
+    assert (page.headline.text(), page.again.isVisible()) == ("Connecting…", False)
+    wait(qtbot, page.again.isVisible)
     with serving(fake) as url:
         page.change.click()
         dialog = tab.controller.dialog

@@ -152,7 +152,7 @@ def test_an_alert_is_told_and_marked(qtbot, make_tab, driver, workspace):
     driver.say(card(0, A, temperature__0=95))
     with qtbot.waitSignal(workspace.noticed) as told:
         tab = make_tab(rules=AlertRules(is_on=True, temperature_celsius=90, hold_seconds=0))
-    assert told.args[0] == "Card 0 Test 0 is at 95\u2009°C"
+    assert told.args[0] == "GPU 0 Test 0 is at 95\u2009°C"
     assert [mark.text for mark in tab.feed.history.marks] == [told.args[0]]
 
 
@@ -236,10 +236,10 @@ def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, wor
     workspace.apply("model", model=ModelChoice(id="meta-llama/Llama-3.2-3B"))  # the sample plan is not compared
     tab = make_tab()
     wait(qtbot, lambda: "predicted" in tab.plan_strip.sentence.text())
-    assert tab.plan_strip.sentence.text().startswith("Card 0: predicted ")
+    assert tab.plan_strip.sentence.text().startswith("GPU 0: predicted ")
     assert set(tab.plan_strip.expected) == {A}
     workspace.apply("card", gpu="tesla-t4")
-    wait(qtbot, lambda: "which is not among these cards" in tab.plan_strip.sentence.text())
+    wait(qtbot, lambda: "which is not among these GPUs" in tab.plan_strip.sentence.text())
     tab.plan_strip.plan.click()
     assert workspace.plan.gpu == "rtx-4090"
     workspace.undo_stack.undo()
@@ -283,7 +283,7 @@ def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_t
     workspace.undo_stack.undo()
     assert workspace.plan.gpu == "tesla-t4"
     tab.toolbar.live.click()
-    wait(qtbot, lambda: "which is not among these cards" in tab.plan_strip.sentence.text())
+    wait(qtbot, lambda: "which is not among these GPUs" in tab.plan_strip.sentence.text())
 
 
 def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
@@ -322,7 +322,7 @@ def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_
     tab.toolbar.record.click()
     wait(qtbot, lambda: isinstance(tab.controller.dialog, SummaryDialog))
     dialog = tab.controller.dialog
-    assert "Wh used by the cards" in dialog.text
+    assert "Wh used by the GPUs" in dialog.text
     assert "$" not in dialog.text
     dialog.tariff.choose(0.3)
     assert "at $0.30 per kWh" in dialog.text

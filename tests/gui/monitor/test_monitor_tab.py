@@ -53,7 +53,7 @@ def test_a_lost_card_is_named_and_the_other_goes_on_without_the_window_stopping(
         end = tab.feed.now
         wait(qtbot, lambda: tab.feed.now > end + 0.3)
     assert "busy" in tab.cards.texts[0]
-    assert any("Card 1" in text for text in tab.faults.texts)
+    assert any("GPU 1" in text for text in tab.faults.texts)
     assert not probe.stood_still
 
 
@@ -79,8 +79,8 @@ def test_a_card_that_hangs_is_named_while_the_other_goes_on_without_the_window_s
         driver.say(card(0, A) | {"0.stall.nvmlDeviceGetPowerUsage": 1}, card(1, B))
         wait(qtbot, lambda: "no answer" in tab.cards.texts[0])
         (told,) = tab.faults.texts
-        assert told.startswith("Card 0: the driver does not respond for this card (nvmlDeviceGetPowerUsage), since ")
-        assert "Other cards are still read" in told
+        assert told.startswith("GPU 0: the driver does not respond for this GPU (nvmlDeviceGetPowerUsage), since ")
+        assert "Other GPUs are still read" in told
         readings = len(tab.feed.history.series(B, "power_watts"))
         wait(qtbot, lambda: len(tab.feed.history.series(B, "power_watts")) > readings + 3)
         assert "busy" in tab.cards.texts[1]

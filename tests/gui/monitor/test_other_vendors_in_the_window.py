@@ -90,7 +90,7 @@ def test_amds_library_adds_what_it_reports_and_what_it_refuses_lacks_or_hangs_in
         driver.say_of_vendors(**AMD)
         wait(qtbot, lambda: tab.feed.latest.reading(RADEON, "energy_joules").value == 31)
         driver.say_of_vendors(**AMD, hang__amdsmi_get_gpu_activity=1)
-        wait(qtbot, lambda: _says(tab, "Card 1: a library or program that reports more about the cards cannot be used"))
+        wait(qtbot, lambda: _says(tab, "GPU 1: a library or program that reports more about the GPUs cannot be used"))
         assert _says(tab, "amd-smi: amdsmi_get_gpu_activity hangs")
         wait(qtbot, lambda: "busy, 97" in _lines(tab)[RADEON])
     assert not probe.stood_still
@@ -123,7 +123,7 @@ def test_level_zero_adds_memory_and_temperatures_until_it_refuses_or_loses_the_c
         folder.rename(driver.root / "gone")
         wait(qtbot, lambda: "lost" in _lines(tab)[ARC])
     assert not probe.stood_still
-    assert _says(tab, "Card 0: the card no longer responds")
+    assert _says(tab, "GPU 0: the GPU no longer responds")
 
 
 def test_an_apple_chip_is_shown_until_macmon_prints_something_else_or_is_gone(qtbot, make_tab, driver, install):

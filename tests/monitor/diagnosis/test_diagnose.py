@@ -50,7 +50,7 @@ def test_a_card_that_alone_does_not_answer_is_not_judged_by_what_it_did_before()
     history.note(replace(history.inventory, faults=(silent,)))
     verdict = diagnose(history, UUID)
     assert (verdict.kind, verdict.severity, verdict.title) == (VerdictKind.UNKNOWN, "warning", "no answer")
-    assert verdict.sentence == "The driver does not respond for this card."
+    assert verdict.sentence == "The driver does not respond for this GPU."
 
 
 def test_an_earlier_time_is_diagnosed_without_processes():

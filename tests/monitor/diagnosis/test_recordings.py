@@ -139,13 +139,13 @@ FOUND = {
     "slow disks": (Kind.INPUT_BOUND, {USE: STALLS, "host": {WAIT: 0.7}, "processes": [job()]}),
     "one core waits for disks": (Kind.INPUT_BOUND, {**HALF, "host": {WAIT: 0.12}, "processes": [job()]}),
     "a notebook that was left": (Kind.IDLE_HELD, {**IDLE, MEMORY: 40 * GIB, "processes": [job()]}),
-    "a log of an idle card that holds 40 GiB": (Kind.IDLE_HELD, {**IDLE, MEMORY: 40 * GIB}),
+    "a log of an idle GPU that holds 40 GiB": (Kind.IDLE_HELD, {**IDLE, MEMORY: 40 * GIB}),
     "a container that hides its neighbours": (Kind.IDLE_HELD, {**IDLE, MEMORY: 12 * GIB, "processes": []}),
     "one rank has less to do": (
         Kind.IMBALANCE,
         {"cards": [{**WORK, USE: 0.5}, WORK], "processes": [job(), job("GPU-1", pid=11)]},
     ),
-    "one card has less to do, in a log": (Kind.IMBALANCE, {"cards": [{**WORK, USE: 0.5}, WORK, WORK, WORK]}),
+    "one GPU has less to do, in a log": (Kind.IMBALANCE, {"cards": [{**WORK, USE: 0.5}, WORK, WORK, WORK]}),
     "a straggler in a log": (Kind.IMBALANCE, {"cards": [BUSY, *[{**WORK, POWER: noisy(300, 5)}] * 3]}),
     "waiting for a straggler in a log": (Kind.IMBALANCE, {"cards": [{**WORK, POWER: noisy(300, 5)}, BUSY]}),
     "a straggler whose processes are known": (
@@ -177,16 +177,16 @@ FOUND = {
     "evaluations every twenty seconds": (Kind.FLUCTUATING, {USE: bursts((0.0, 0.02), (0.95, 1.0), 20, 0.1)}),
     "a small batch": (Kind.UNDER_FILLED, {**HALF, MEMORY: 12 * GIB}),
     "the network is waited for": (Kind.SYNC_BOUND, {**HALF, MEMORY: 70 * GIB}),
-    "kernels on a fifth of the card": (Kind.SYNC_BOUND, {**WORK, **GPM, SM: 0.2, TENSOR: 0.05}),
+    "kernels on a fifth of the GPU": (Kind.SYNC_BOUND, {**WORK, **GPM, SM: 0.2, TENSOR: 0.05}),
     "small kernels, always": (Kind.SYNC_BOUND, {**WORK, POWER: noisy(190, 5), BUS: 0.1}),
-    "a limit far below the card's": (
+    "a limit far below the GPU's": (
         Kind.POWER_CAPPED,
         {**WORK, "power_limit_watts": 400.0, POWER: noisy(396, 2), REASONS: 0x4, CLOCK: 1300.0},
     ),
     "decoding token by token": (Kind.MEMORY_BOUND, {**WORK, BUS: share(0.75, 0.9)}),
     "memory traffic, as GPM tells it": (Kind.MEMORY_BOUND, {**WORK, **GPM, SM: 0.4, DRAM: 0.7}),
     # By a second author, who described what such runs do before seeing what the rules say of them.
-    "two workers that load for a large card": (
+    "two workers that load for a large GPU": (
         Kind.FLUCTUATING,
         {USE: bursts((0.9, 1.0), (0.0, 0.1), 5, 0.6), "host": {CPU: 0.2}, "processes": [job(cpu=0.4, tree=2.4)]},
     ),
@@ -252,7 +252,7 @@ FOUND = {
             "processes": [job(memory=9), job(memory=1, kind="graphics", pid=11, command="shell")],
         },
     ),
-    "a full card in MIG mode": (Kind.NEAR_FULL, {USE: None, BUS: None, MEMORY: 79.5 * GIB}),
+    "a full GPU in MIG mode": (Kind.NEAR_FULL, {USE: None, BUS: None, MEMORY: 79.5 * GIB}),
 }
 
 NOTHING = {
@@ -260,13 +260,13 @@ NOTHING = {
     "a training at full power": BUSY,
     "tensor cores at work": {**WORK, **GPM},
     "all multiprocessors at work": {**WORK, **GPM, TENSOR: 0.02},
-    "an idle card": IDLE,
-    "an idle card with a desktop": {**IDLE, MEMORY: 3 * GIB, "processes": [job(memory=2.6, kind="graphics")]},
-    "an idle card at the power cap's bit": {**IDLE, REASONS: 0x4},
-    "an idle card beside a full processor": {**IDLE, "host": {CPU: 0.99}},
-    "an idle card beside slow disks": {**IDLE, "host": {WAIT: 0.8}},
-    "an idle card at PCIe generation 1": {**IDLE, GENERATION: 1},
-    "an idle card after a run": {USE: until(100, 1.0, 0.0), MEMORY: until(100, 40 * GIB, 0.6 * GIB)},
+    "an idle GPU": IDLE,
+    "an idle GPU with a desktop": {**IDLE, MEMORY: 3 * GIB, "processes": [job(memory=2.6, kind="graphics")]},
+    "an idle GPU at the power cap's bit": {**IDLE, REASONS: 0x4},
+    "an idle GPU beside a full processor": {**IDLE, "host": {CPU: 0.99}},
+    "an idle GPU beside slow disks": {**IDLE, "host": {WAIT: 0.8}},
+    "an idle GPU at PCIe generation 1": {**IDLE, GENERATION: 1},
+    "an idle GPU after a run": {USE: until(100, 1.0, 0.0), MEMORY: until(100, 40 * GIB, 0.6 * GIB)},
     "a desktop that draws now and then": {**IDLE, USE: bursts((0.3, 0.4), (0.0, 0.02), 45, 0.02)},
     "a moment of heat": {REASONS: lambda time, _: 0x20 if 90 <= time < 92 else 0},
     "heat that ended a minute ago": {REASONS: until(110, 0x20, 0)},
@@ -281,12 +281,12 @@ NOTHING = {
     "memory that breathes": {**SLOWS, MEMORY: lambda time, _: (40 + 5 * (time % 600) / 600) * GIB},
     "half a gibibyte more in half an hour": {**SLOWS, MEMORY: growing(30, 0.8)},
     "an engine that took all memory but 6 GiB": {**WORK, MEMORY: 74 * GIB},
-    "a full processor beside a busy card": {**WORK, "host": {CPU: 0.99}, "processes": [job(tree=15.0)]},
-    "other people's full cores beside a busy card": {**WORK, "host": {CPU: 0.99}, "processes": [job()]},
-    "slow disks beside a busy card": {**WORK, "host": {WAIT: 0.3}},
-    "one full thread beside a busy card": {**WORK, "processes": [job(cpu=1.0)]},
-    "full copies beside a busy card": {**WORK, GENERATION: None, WIDTH: None, RECEIVED: 14e9},
-    "half a link beside a busy card": {**WORK, GENERATION: 5, RECEIVED: 14e9},
+    "a full processor beside a busy GPU": {**WORK, "host": {CPU: 0.99}, "processes": [job(tree=15.0)]},
+    "other people's full cores beside a busy GPU": {**WORK, "host": {CPU: 0.99}, "processes": [job()]},
+    "slow disks beside a busy GPU": {**WORK, "host": {WAIT: 0.3}},
+    "one full thread beside a busy GPU": {**WORK, "processes": [job(cpu=1.0)]},
+    "full copies beside a busy GPU": {**WORK, GENERATION: None, WIDTH: None, RECEIVED: 14e9},
+    "half a link beside a busy GPU": {**WORK, GENERATION: 5, RECEIVED: 14e9},
     "an encoder at work": {**IDLE, USE: 0.08, "encoder_fraction": share(0.6, 1.0)},
     "a decoder at work": {**IDLE, USE: 0.02, "decoder_fraction": 0.3},
     "two equal ranks": {"cards": [WORK, WORK]},
@@ -302,11 +302,11 @@ NOTHING = {
         "cards": [{**WORK, POWER: 340.0}, BUSY],
         "processes": [job(), job("GPU-1", pid=11, command="python other.py")],
     },
-    "small kernels on one card of two": {"cards": [WORK, {**SPIN, MEMORY: 9 * GIB}]},
+    "small kernels on one GPU of two": {"cards": [WORK, {**SPIN, MEMORY: 9 * GIB}]},
     "a group that decodes at low power": {"cards": [{**WORK, POWER: noisy(300, 5), BUS: 0.5}] * 2},
     "a pause of twenty seconds": {USE: lambda time, _: 0.0 if 60 < time < 80 else 0.98},
     "a training that begins": {**WORK, "seconds": 15},
-    "a card in MIG mode": {USE: None, BUS: None},
+    "a GPU in MIG mode": {USE: None, BUS: None},
     # By the second author.
     "a checkpoint that is being written": {
         **WORK,
@@ -348,7 +348,7 @@ NOTHING = {
     },
     "an evaluation that needed two gibibytes more": {**SLOWS, MEMORY: until(900, 40 * GIB, 42 * GIB)},
     "rows that were corrected": {**WORK, "remapped_corrected": 3.0, "ecc_corrected": 12.0},
-    "a training on videos that the card decodes": {**WORK, "decoder_fraction": share(0.3, 0.6)},
+    "a training on videos that the GPU decodes": {**WORK, "decoder_fraction": share(0.3, 0.6)},
 }
 
 

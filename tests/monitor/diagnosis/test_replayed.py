@@ -150,7 +150,7 @@ COUNTER_EXAMPLES = {
         [VerdictKind.MEDIA],
     ),
     "all used, and no memory": (lambda time, chance: (1.0, 0.41, 0.0, 0.04), [VerdictKind.UNEXPLAINED]),
-    "a healthy card whose memory bus is hardly used": (
+    "a healthy GPU whose memory bus is hardly used": (
         lambda time, chance: (1.0, 0.896, 40.0, 0.1, {"memory_controller_fraction": 0.07}),
         [VerdictKind.COMPUTE_BOUND],
     ),
@@ -158,7 +158,7 @@ COUNTER_EXAMPLES = {
         lambda time, chance: (chance.uniform(0.9, 1.0), 0.6, 74.0, 0.2),
         [VerdictKind.HEALTHY],
     ),
-    "a full processor beside an idle card": (lambda time, chance: (0.0, 0.1, 0.4, 0.99), [VerdictKind.IDLE]),
+    "a full processor beside an idle GPU": (lambda time, chance: (0.0, 0.1, 0.4, 0.99), [VerdictKind.IDLE]),
     "a moment of heat": (
         lambda time, chance: (0.98, 0.7, 40.0, 0.2, {"clock_reasons": 0x20 if time in (100, 101) else 0}),
         [VerdictKind.HEALTHY],

@@ -23,7 +23,7 @@ def sample(time: float, xids: tuple[Xid, ...] = (), **readings: Reading) -> Samp
 def history() -> History:
     """A history that has seen three seconds."""
     made = History(seconds=100)
-    made.note(Inventory(devices=(Device(CARD, "A card", 0),)))
+    made.note(Inventory(devices=(Device(CARD, "A GPU", 0),)))
     for time in range(3):
         made.note(sample(float(time), power_watts=Reading(100.0 + time)))
     return made

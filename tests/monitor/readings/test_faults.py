@@ -31,6 +31,16 @@ def test_a_persisting_fault_keeps_its_start():
 
 
 @pytest.mark.parametrize(
+    ("login", "words"),
+    [("gpu-box", "gpu-box"), ("me@gpu-box:2222", "-p 2222 me@gpu-box"), ("[::1]", "::1"), ("[::1]:22", "-p 22 ::1")],
+)
+def test_advice_names_the_machine(login, words):
+    assert f"(ssh {words})" in Fault(FaultKind.UNKNOWN_HOST_KEY, 0.0, login=login).description.advice
+    assert f"(ssh-copy-id {words})" in Fault(FaultKind.REFUSED, 0.0, login=login).description.advice
+    assert f" ssh://{login}/home" in Fault(FaultKind.NO_PROGRAM, 0.0, login=login).description.advice
+
+
+@pytest.mark.parametrize(
     ("code", "report", "kind", "detail"),
     [
         (RESTART_EXIT_CODE, "", None, ""),

@@ -166,12 +166,12 @@ def test_amd_smi_has_lists_and_blank_lines(imported):
     assert value(found, 1, "log-1", "power_watts") == 243
     assert value(found, 0, "log-0", "memory_temperature_celsius") == 23
     assert value(found, 0, "log-0", "memory_controller_fraction") == 0.12
-    assert [card.name for card in cards(found)] == ["Card 0", "Card 1"]
+    assert [card.name for card in cards(found)] == ["GPU 0", "GPU 1"]
 
 
 def test_dcgmi_dmon(imported):
     found = imported(DCGMI)
-    assert [card.name for card in cards(found)] == ["Card 0", "Card 1", "Card GPU-I 3"]
+    assert [card.name for card in cards(found)] == ["GPU 0", "GPU 1", "GPU GPU-I 3"]
     assert value(found, 0, "log-1", "sm_active_fraction") == 0.25
     assert value(found, 1, "log-0", "energy_joules") == 6.0
     assert cards(found)[0].fact("memory_total_bytes") == 1000 * 2**20
@@ -314,5 +314,5 @@ def test_the_size_of_the_memory_is_a_fact_of_the_card_and_no_reading(imported):
 
 
 def test_a_log_with_too_many_cards_is_an_error(imported):
-    with pytest.raises(RecordingError, match="names more than 1,024 cards"):
+    with pytest.raises(RecordingError, match="names more than 1,024 GPUs"):
         imported("index,power.draw\n" + "".join(f"{number},1\n" for number in range(2000)))

@@ -147,9 +147,9 @@ def test_metrics_of_a_later_version_are_left_out():
 
 def test_a_line_with_too_many_cards_is_an_error():
     many = ",".join(f'"{number}":{{}}' for number in range(1025))
-    with pytest.raises(BadLineError, match="no machine has 1,025 cards"):
+    with pytest.raises(BadLineError, match="no machine has 1,025 GPUs"):
         read_record((SAMPLE % "").replace('"devices":{}', f'"devices":{{{many}}}').encode())
-    with pytest.raises(BadLineError, match="no machine has 1,025 cards"):
+    with pytest.raises(BadLineError, match="no machine has 1,025 GPUs"):
         read_record((INVENTORY % (",".join([DEVICE] * 1025), "")).encode())
 
 

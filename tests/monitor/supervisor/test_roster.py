@@ -43,10 +43,10 @@ def test_instances_and_places_are_not_kept():
 
 def test_a_place_is_the_card_that_was_known_there():
     before = Inventory("580", devices=(DEVICE, Device(B, "b", 1, "00000000:02:00.0")))
-    asleep = Device("pci-0000:01:00.0", "NVIDIA card at 0000:01:00.0", 0, "0000:01:00.0", state="asleep")
+    asleep = Device("pci-0000:01:00.0", "NVIDIA GPU at 0000:01:00.0", 0, "0000:01:00.0", state="asleep")
     merged = merge_inventories(before, Inventory(devices=(asleep,)), 0.0)
     assert [(device.uuid, device.state) for device in merged.devices] == [(A, "asleep"), (B, "running")]
-    closed = Device("index-1", "card 1", 1, state="lost")
+    closed = Device("index-1", "GPU 1", 1, state="lost")
     fault = Fault(FaultKind.LOST, 5.0, "index-1", "returned 15")
     merged = merge_inventories(before, Inventory("580", devices=(DEVICE, closed), faults=(fault,)), 9.0)
     assert [(device.uuid, device.state) for device in merged.devices] == [(A, "running"), (B, "lost")]

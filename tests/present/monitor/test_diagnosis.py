@@ -36,7 +36,7 @@ def test_the_details_of_a_card_that_waits_for_data():
     history = a_history(utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()])
     assert diagnosis_view(diagnose(history, UUID)).details.splitlines() == [
         f"For 2{T}min; observed in the last minutes:",
-        f"• CPU over 90 % while the card is under 10 %: 100{T}% of the time (> 50{T}%; "
+        f"• CPU over 90 % while the GPU is under 10 %: 100{T}% of the time (> 50{T}%; "
         "AWS SageMaker Debugger, CPUBottleneck (smdebug_rulesconfig 1.0.1))",
         f"• CPU: 97{T}% as the median",
         f"• Utilization: 0{T}% on average",
@@ -59,7 +59,7 @@ def test_unpublished_thresholds_are_named_heuristics():
 def test_a_lost_card_has_advice_without_evidence():
     history = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
     assert verdict_details(diagnose(history, UUID)).startswith(
-        "What to try, most likely first:\n1. The card may have fallen"
+        "What to try, most likely first:\n1. The GPU may have fallen"
     )
 
 
@@ -93,7 +93,7 @@ def test_a_verdict_without_evidence_is_short():
             "peer_distance",
             "last",
             0.75,
-            "Distance between the card's utilization histogram and the busiest card's: 0.75 now",
+            "Distance between the GPU's utilization histogram and the busiest GPU's: 0.75 now",
         ),
         ("pcie_width", "last", 16.0, "PCIe lanes: 16 now"),
     ],
@@ -113,29 +113,29 @@ def test_command_line_verdicts_name_the_card_and_the_first_advice():
     cards = {UUID: {}, OTHER: {"clock_reasons": 0x20}}
     history = a_history(devices=cards)
     lines = verdict_lines(diagnose_all(history), history.inventory.devices)
-    assert lines[0] == ("✓ card 0: Steadily used. Utilization is steadily above 70 %.", "ok")
-    assert lines[1].text.startswith("! card 0: Slowed because of heat. The card lowers its clock")
+    assert lines[0] == ("✓ GPU 0: Steadily used. Utilization is steadily above 70 %.", "ok")
+    assert lines[1].text.startswith("! GPU 0: Slowed because of heat. The GPU lowers its clock")
     assert lines[2] == ("    Remove dust and whatever blocks the airflow; check that the fans turn.", "")
 
 
 def test_command_line_verdicts_of_equal_cards_are_one_line():
     devices = tuple(Device(f"GPU-{number}", "NVIDIA H100", number) for number in range(4))
-    idle = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 1.0)
+    idle = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the GPU.", 0.0, 1.0)
     hot = Verdict(VerdictKind.THERMAL, "warning", "too hot", "It is hot.", 0.0, 1.0)
     (line,) = verdict_lines({device.uuid: idle for device in devices}, devices)
-    assert line.text == "· 4 × H100: Idle. Nothing is running on the card."
+    assert line.text == "· 4 × H100: Idle. Nothing is running on the GPU."
     mixed = verdict_lines({device.uuid: hot if device.index == 1 else idle for device in devices}, devices)
-    assert [line.text.partition(":")[0] for line in mixed] == ["· cards 0, 2, 3", "! card 1"]
+    assert [line.text.partition(":")[0] for line in mixed] == ["· GPUs 0, 2, 3", "! GPU 1"]
 
 
 def test_the_command_line_omits_verdicts_that_are_unknown_or_shown_elsewhere():
     instance = Device("MIG-1", "1g", 3, mig_parent=UUID)
     lost = a_device(state="lost")
     history = a_history(seconds=5, inventory=Inventory("580", devices=(lost, instance)))
-    verdict = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 1.0)
+    verdict = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the GPU.", 0.0, 1.0)
     found = {**diagnose_all(history), "MIG-1": verdict}
     assert verdict_lines(found, history.inventory.devices) == (
-        ("· instance 3: Idle. Nothing is running on the card.", "muted"),
+        ("· instance 3: Idle. Nothing is running on the GPU.", "muted"),
     )
     assert verdict_lines({}, history.inventory.devices) == ()
 

@@ -34,7 +34,7 @@ NOW = Timestamp(0.0, 0.0)
         (EventKind.PROCESS_ENDED, "", 12, "process 12 ended"),
         (EventKind.DRIVER_CHANGED, "535 → 550", None, "driver 535 → 550"),
         (EventKind.FAULT, "lost", None, FAULTS[FaultKind.LOST].title),
-        (EventKind.LOST, "Card", None, "no longer responds"),
+        (EventKind.LOST, "GPU", None, "no longer responds"),
         (EventKind.DIAGNOSIS, "input-bound", None, "input-bound"),
         (EventKind.DIAGNOSIS, "of-another-version", None, "of another version"),
     ],
@@ -81,15 +81,15 @@ def test_alerts_are_sentences():
         Alert(AlertKind.SILENT, None, 1.0, fault=Fault(FaultKind.UNREACHABLE, 1.0)),
     )
     assert [alert_sentence(alert).replace("\u2009", " ") for alert in alerts] == [
-        "Card 0 RTX 4090 is at 91 °C",
-        "Card 0 RTX 4090 uses 96 % of its memory",
-        "Card 0 RTX 4090 is lost",
-        "Card 0 RTX 4090 is idle",
-        "Card 0 RTX 4090: process 7 (python) ended",
-        "Card 0 RTX 4090: process 8 ended",
-        "Card 0 RTX 4090: the driver reported Xid 79",
-        "Card 0 RTX 4090: the driver does not respond for this card",
-        "All cards: the other machine cannot be reached",
+        "GPU 0 RTX 4090 is at 91 °C",
+        "GPU 0 RTX 4090 uses 96 % of its memory",
+        "GPU 0 RTX 4090 is lost",
+        "GPU 0 RTX 4090 is idle",
+        "GPU 0 RTX 4090: process 7 (python) ended",
+        "GPU 0 RTX 4090: process 8 ended",
+        "GPU 0 RTX 4090: the driver reported Xid 79",
+        "GPU 0 RTX 4090: the driver does not respond for this GPU",
+        "All GPUs: the other machine cannot be reached",
     ]
     assert all(map(alert_advice, alerts))
 
@@ -105,7 +105,7 @@ def test_an_alert_as_json_names_machine_card_and_what_to_do():
     assert alert_object(ended, "gpu-box", 0.0) == {
         "kind": "process-ended",
         "machine": "gpu-box",
-        "title": "gpu-box: Card 0 RTX 4090: process 8 ended",
+        "title": "gpu-box: GPU 0 RTX 4090: process 8 ended",
         "advice": "Check whether it ended well.",
         "at": "1970-01-01T00:00:00+00:00",
         "uuid": "GPU-a",
@@ -116,7 +116,7 @@ def test_an_alert_as_json_names_machine_card_and_what_to_do():
     }
     silent = alert_object(Alert(AlertKind.SILENT, None, 1.0, fault=Fault(FaultKind.STUCK, 1.0)), "", 0.0)
     assert (silent["title"], silent["uuid"], silent["pid"]) == (
-        f"All cards: {FAULTS[FaultKind.STUCK].title}",
+        f"All GPUs: {FAULTS[FaultKind.STUCK].title}",
         None,
         None,
     )
@@ -128,7 +128,7 @@ def test_faults_are_sorted_by_severity_with_start_and_advice():
     latest.note_inventory(Inventory("1", devices=(CARD,), faults=faults))
     views = fault_views(latest, 155.0)
     assert [view.severity for view in views] == ["error", "warning", "note"]
-    assert views[0].title.startswith("Card 0: ")
+    assert views[0].title.startswith("GPU 0: ")
     assert "(2 min 5 s)" in views[0].since
     assert views[0].advice in views[0].as_text
 

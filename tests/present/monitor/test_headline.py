@@ -26,12 +26,12 @@ LITTLE = Verdict(VerdictKind.UNDER_USED, "note", "lightly used", "It could do mo
 WELL = Verdict(
     VerdictKind.COMPUTE_BOUND, "good", "limited by compute", "It always works.", 0.0, 60.0, advice=("bf16.",)
 )
-IDLE = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 60.0)
+IDLE = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the GPU.", 0.0, 60.0)
 LOST = Verdict(VerdictKind.LOST, "error", "lost", "It does not answer.", 0.0, 60.0, advice=("Reboot.",))
 
 
 def cards(count: int) -> list[Device]:
-    return [Device(f"GPU-{number}", "NVIDIA Card", number) for number in range(count)]
+    return [Device(f"GPU-{number}", "NVIDIA GPU", number) for number in range(count)]
 
 
 def headline_of(*verdicts: Verdict) -> Headline:
@@ -52,7 +52,7 @@ def test_a_machine_without_readings_has_a_headline_that_says_why():
         machine_headline({}, broken(FaultKind.WSL, FaultKind.MISMATCH), is_released=False).sentence,
     }
     assert sentences == {
-        "Disconnected from the driver; the cards are not being read.",
+        "Disconnected from the driver; the GPUs are not being read.",
         "No GPU was found here.",
         "No GPU of NVIDIA, AMD, Intel or Apple was found on this machine.",
         "No GPU can be monitored here: the driver was updated, but the old kernel module is still loaded.",
@@ -89,40 +89,40 @@ def test_further_problems_of_a_single_card_are_named():
 
 
 def test_the_same_verdict_on_all_cards_is_named_once():
-    assert headline_of(WELL, WELL, WELL).sentence == "3 × Card: limited by compute."
+    assert headline_of(WELL, WELL, WELL).sentence == "3 × GPU: limited by compute."
     different = [*cards(1), Device("GPU-1", "NVIDIA Other", 1)]
     said = cards_headline({device.uuid: WELL for device in different}, different)
-    assert said.sentence == "2 cards: limited by compute."
+    assert said.sentence == "2 GPUs: limited by compute."
 
 
 def test_the_worst_card_comes_first_and_the_others_below():
     said = headline_of(WELL, LITTLE, HEAT, WELL, IDLE, WELL, WELL)
-    assert said.sentence == "1 of 7 cards needs attention: slowed by heat (card 2)."
-    assert said.more == "Limited by compute (cards 0, 3, 5, 6), lightly used (card 1), idle (card 4)."
+    assert said.sentence == "1 of 7 GPUs needs attention: slowed by heat (GPU 2)."
+    assert said.more == "Limited by compute (GPUs 0, 3, 5, 6), lightly used (GPU 1), idle (GPU 4)."
     assert (said.tone, said.advice, said.uuid) == ("warn", "Clear dust.", "GPU-2")
 
 
 def test_an_error_comes_before_a_warning():
     said = headline_of(HEAT, LOST)
-    assert said.sentence == "2 of 2 cards need attention: slowed by heat (card 0), lost (card 1)."
+    assert said.sentence == "2 of 2 GPUs need attention: slowed by heat (GPU 0), lost (GPU 1)."
     assert (said.more, said.tone, said.uuid, said.advice) == ("", "bad", "GPU-1", "")
 
 
 def test_an_underused_card_is_named_if_no_card_has_a_problem():
     said = headline_of(WELL, WELL, WELL, LITTLE)
-    assert said.sentence == "1 of 4 cards could do more: lightly used (card 3)."
-    assert said.more == "Limited by compute (cards 0 to 2)."
+    assert said.sentence == "1 of 4 GPUs could do more: lightly used (GPU 3)."
+    assert said.more == "Limited by compute (GPUs 0 to 2)."
     assert said.advice == "Load data."
 
 
 def test_the_headline_says_that_nothing_needs_attention():
-    assert headline_of(WELL, IDLE).sentence == "Nothing needs attention: limited by compute (card 0), idle (card 1)."
+    assert headline_of(WELL, IDLE).sentence == "Nothing needs attention: limited by compute (GPU 0), idle (GPU 1)."
 
 
 def test_mig_instances_are_distinguished_from_cards():
-    device, part = Device("GPU-0", "NVIDIA Card", 0), Device("MIG-1", "1g.10gb", 1, mig_parent="GPU-0")
+    device, part = Device("GPU-0", "NVIDIA GPU", 0), Device("MIG-1", "1g.10gb", 1, mig_parent="GPU-0")
     said = cards_headline({"GPU-0": WELL, "MIG-1": HEAT}, (device, part))
-    assert said.sentence == "1 of 2 cards and instances needs attention: slowed by heat (instance 1)."
+    assert said.sentence == "1 of 2 GPUs and instances needs attention: slowed by heat (instance 1)."
 
 
 CARD = Device("GPU-a", "NVIDIA GeForce RTX 4090", 0, facts={"memory_total_bytes": Reading(24 * GIB)})
@@ -226,7 +226,7 @@ def test_what_was_found_before_another_machine_was_cut_off_is_not_told_as_curren
     faults = (Fault(FaultKind.WSL, 1.0), Fault(FaultKind.REMOTE_SILENT, 1.0))
     silent = machine_headline({CARD.uuid: HEAT}, Inventory("580", devices=(CARD,), faults=faults), is_released=False)
     assert (silent.sentence, silent.tone) == (
-        "The other machine does not respond; its cards are not being read.",
+        "The other machine does not respond; its GPUs are not being read.",
         "warn",
     )
     cut = Inventory("580", devices=(CARD,), faults=(Fault(FaultKind.UNREACHABLE, 1.0),))

@@ -68,14 +68,14 @@ def test_without_cards_or_a_planned_card_there_is_no_comparison(evaluation, cata
 
 def test_a_plan_for_another_card_says_so(evaluation, catalog):
     found = comparison(evaluation, catalog, latest_state(OTHER))
-    assert found.sentence.endswith("which is not among these cards.")
+    assert found.sentence.endswith("which is not among these GPUs.")
     assert found.expected == {}
 
 
 def test_before_a_process_computes_there_is_only_the_prediction(evaluation, catalog):
     found = comparison(evaluation, catalog, latest_state(FIRST, OTHER))
     assert found.sentence.startswith("The plan predicts ")
-    assert found.sentence.endswith(" on card 0; no process computes there yet.")
+    assert found.sentence.endswith(" on GPU 0; no process computes there yet.")
     assert found.expected == {A: predict_card(evaluation)}
     drawing = latest_state(FIRST, used={A: 2 * GIB}, kind="graphics")
     assert "no process computes there yet" in comparison(evaluation, catalog, drawing).sentence
@@ -84,16 +84,16 @@ def test_before_a_process_computes_there_is_only_the_prediction(evaluation, cata
 def test_memory_in_use_without_a_visible_process_is_said(evaluation, catalog):
     hidden = latest_state(FIRST, used={A: 2 * GIB}, kind=None)
     sentence = comparison(evaluation, catalog, hidden).sentence
-    assert sentence.endswith(f"on card 0; 2.00{fmt.THIN}GiB are in use by processes that cannot be seen here.")
+    assert sentence.endswith(f"on GPU 0; 2.00{fmt.THIN}GiB are in use by processes that cannot be seen here.")
 
 
 def test_the_prediction_is_compared_with_the_fullest_of_the_planned_number_of_cards(catalog):
     evaluation = evaluate(PLAN.evolve(count=2), catalog)
     found = comparison(evaluation, catalog, latest_state(FIRST, SECOND, used={A: 9 * GIB, B: 12 * GIB}))
-    assert found.sentence.startswith("Card 1: predicted ")
+    assert found.sentence.startswith("GPU 1: predicted ")
     assert set(found.expected) == {A, B}
     found = comparison(evaluate(PLAN, catalog), catalog, latest_state(FIRST, SECOND, used={A: 9 * GIB, B: 12 * GIB}))
-    assert found.sentence.startswith("Card 0: predicted ")
+    assert found.sentence.startswith("GPU 0: predicted ")
     assert set(found.expected) == {A}
 
 
@@ -134,7 +134,7 @@ def checked_prediction(measured=17.9, reason="in-range", likeliest="framework_ov
         ),
         (
             checked_prediction(20.0, "other-processes", None, "card"),
-            f"20.0{THIN}GiB on the whole card (+16{THIN}%); above the estimate's range, "
+            f"20.0{THIN}GiB on the whole GPU (+16{THIN}%); above the estimate's range, "
             "in part because of other processes.",
         ),
     ],
@@ -158,7 +158,7 @@ def test_an_engine_that_reserves_the_card_is_named():
     held = MeasuredCard(20 * GIB, 20 * GIB, pid=7, process_count=1, engine="vLLM")
     sentence = measured_sentence(replace(checked_prediction(20.0, "engine-fills-card", None), measured=held))
     assert sentence.endswith(
-        f"(+16{THIN}%); vLLM reserves most of the card when it starts, which this plan does not include."
+        f"(+16{THIN}%); vLLM reserves most of the GPU when it starts, which this plan does not include."
     )
 
 

@@ -70,7 +70,7 @@ def test_the_search_matches_every_word_in_the_shown_cells():
     rows = (KNOWN, UNKNOWN)
     assert matching_process_ids(rows, "", only_own=False) == {process_row_id(KNOWN), process_row_id(UNKNOWN)}
     assert matching_process_ids(rows, "ADA train", only_own=False) == {process_row_id(KNOWN)}
-    assert matching_process_ids(rows, "card 1 graphics", only_own=False) == {process_row_id(UNKNOWN)}
+    assert matching_process_ids(rows, "GPU 1 graphics", only_own=False) == {process_row_id(UNKNOWN)}
     assert matching_process_ids(rows, "nobody", only_own=False) == set()
     other = ProcessRow(CardProcess(9, "GPU-a", "compute", Reading(1), host=HOST._replace(is_own=False)), CARD)
     assert matching_process_ids((*rows, other), "", only_own=True) == {process_row_id(KNOWN)}

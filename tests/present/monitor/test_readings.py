@@ -119,7 +119,7 @@ def test_the_use_of_the_host_in_one_line():
 def test_faults_and_driver_versions_in_one_line():
     fault = Fault(FaultKind.LOST, 0.0, A, "seen by nvmlX")
     latest = latest_state(faults=(fault,))
-    assert fault_line(fault, latest) == "card 0: the card no longer responds (seen by nvmlX)"
+    assert fault_line(fault, latest) == "GPU 0: the GPU no longer responds (seen by nvmlX)"
     assert fault_line(Fault(FaultKind.NO_DRIVER, 0.0), latest) == "the NVIDIA driver is not loaded"
     assert driver_line(latest.inventory) == "driver 580"
     assert driver_line(Latest().inventory) == "no driver"
@@ -146,8 +146,8 @@ def test_setup_checks_have_a_sign_and_their_advice():
 
 
 def test_equal_setup_checks_are_combined():
-    checks = [SetupCheck(f"Card {number} H100", "works", "19 of 42 quantities") for number in range(8)]
-    assert setup_check_text(checks) == "✓ Card 0 H100 and 7 more: 19 of 42 quantities"
+    checks = [SetupCheck(f"GPU {number} H100", "works", "19 of 42 quantities") for number in range(8)]
+    assert setup_check_text(checks) == "✓ GPU 0 H100 and 7 more: 19 of 42 quantities"
 
 
 def test_the_cost_of_monitoring_as_far_as_it_is_known():

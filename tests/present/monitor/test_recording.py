@@ -94,10 +94,10 @@ def test_every_cell_of_a_card_in_the_summary():
 def test_the_energy_comes_before_the_lost_parts():
     found = recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4)), is_ended=False)
     first, *others = summary_lines(found, summarize_recording(found).at_price(0.36))
-    assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh used by the cards, $0.000030 at $0.36 per kWh")
+    assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh used by the GPUs, $0.000030 at $0.36 per kWh")
     assert others == ["The recording is truncated; its last second may be missing."]
     assert summarize_recording(found).at_price(0.36).cards[0].usd == summarize_recording(found, 0.36).cards[0].usd
-    assert summary_lines(found, RecordingSummary((), None))[0] == "No card reported its energy or power."
+    assert summary_lines(found, RecordingSummary((), None))[0] == "No GPU reported its energy or power."
 
 
 def test_the_line_of_a_recording_counts_its_marks():
@@ -118,5 +118,5 @@ def test_each_diagnosis_says_how_long_it_lasted_and_on_which_cards():
     told = diagnosed_text(RecordingSummary(cards, None, (everywhere, first))).replace(THIN, " ")
     assert told.startswith("Diagnosed: ")
     assert " 1 min (from " in told
-    assert " 30 s (card 0, from " in told
+    assert " 30 s (GPU 0, from " in told
     assert diagnosed_text(RecordingSummary(cards, None)) == ""

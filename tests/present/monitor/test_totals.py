@@ -36,7 +36,7 @@ def test_memory_power_and_energy_of_equal_cards_are_added_up():
 
 def test_a_card_that_is_silent_is_not_counted_as_zero():
     totals = card_totals(rows_of(BUSY, {"power_watts": 50}, names=("A", "B")), None, 0.0)
-    assert totals.name == "2 cards"
+    assert totals.name == "2 GPUs"
     assert plain(totals.memory) == "60.0 GiB (1 of 2)"
     assert plain(totals.power) == "700 W"
     assert totals.energy == ""

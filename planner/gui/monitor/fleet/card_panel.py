@@ -42,7 +42,7 @@ def offer_plans(workspace: Workspace, offers: tuple[PlannableCards, ...], menu: 
     elif offers:
         menu.popup(button.mapToGlobal(QPoint(0, button.height())))
     else:
-        workspace.noticed.emit("None of these cards is in the catalog.", "")
+        workspace.noticed.emit("None of these GPUs is in the catalog.", "")
 
 
 class CardPanel(QWidget):
@@ -55,12 +55,12 @@ class CardPanel(QWidget):
         self._feed, self._workspace = feed, workspace
         self._row: FleetRow | None = None
         self._view: FleetView | None = None
-        self.back = push_button("Back to the fleet", "Show all cards again")
+        self.back = push_button("Back to the fleet", "Show all GPUs again")
         self.title = make_label(font=theme.font("title", bold=True))
         self.explanation = make_label(wrap=True, selectable=True)
         self.facts = make_label(role="muted", wrap=True, selectable=True)
         self.status = make_label(role="muted")
-        self.plan = link_button("Plan for these cards…", "Set the plan's cards to this one, or to all of its machine")
+        self.plan = link_button("Plan for these GPUs…", "Set the plan's GPUs to this one, or to all of its machine")
         self.menu = QMenu(self)
         self.span = ChoiceBox(theme)
         self.span.setAccessibleName("Displayed time span")
@@ -103,7 +103,7 @@ class CardPanel(QWidget):
         """Show the latest state of the card."""
         self._row, self._view = row, view
         card = row.card
-        self.title.setText(f"{card.host} · card {card_number(card)} · {card.device.name}")
+        self.title.setText(f"{card.host} · GPU {card_number(card)} · {card.device.name}")
         self.explanation.setText(row.explanation or "Its diagnosis needs some more readings.")
         set_style_role(self.explanation, row.tone if row.tone in ("bad", "warn") else "")
         rent, since = view.prices.usd_per_hour(card.device)
@@ -127,7 +127,7 @@ class CardPanel(QWidget):
         if self._row is None:
             return
         if not self._feed.has_past:
-            self.status.setText("the past of cards needs a Prometheus")
+            self.status.setText("the past of GPUs needs a Prometheus")
             return
         self.status.setText("reading…")
         self._feed.read_past(self._row.card, self.span.currentData(), max(self.plots.width(), _LEAST_PIXELS))

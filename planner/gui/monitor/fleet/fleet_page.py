@@ -58,7 +58,7 @@ class FleetPage(QWidget):
         self._workspace, self._theme = workspace, theme
         self.feed = FleetFeed(workspace.catalog, self)
         self.view: FleetView | None = None
-        self.local = push_button("This machine", "Show the cards of this machine again")
+        self.local = push_button("This machine", "Show the GPUs of this machine again")
         self.another = push_button("Another fleet…", "Connect to a fleet, or change how to sign in")
         self.address = make_label(font=theme.font(bold=True))
         self.status = ElidedLabel(role="muted")
@@ -72,23 +72,21 @@ class FleetPage(QWidget):
         self.notes = ElidedLabel(role="warn")
         self.heat = ChoiceBox(theme)
         self.heat.setAccessibleName("Quantity of the heat map")
-        self.heat.setToolTip("Quantity by which the cards are colored")
+        self.heat.setToolTip("Quantity by which the GPUs are colored")
         self.heat.addItems([heat.title for heat in HEATS])
         self.map = HeatMap(theme)
         self.scale = HeatScale(theme, self.map)
-        self.search = QLineEdit(
-            clearButtonEnabled=True, placeholderText="Search hosts, cards, pods, diagnoses (Ctrl+F)"
-        )
-        self.search.setToolTip("Show only cards that have all these words")
-        self.search.setAccessibleName("Search cards")
-        self.diagnosis = self._facet("Diagnosis", "Show only cards with this diagnosis")
-        self.kind = self._facet("Name of the card", "Show only cards of this name")
-        self.plan = link_button("Plan for these cards…", "Set the plan's cards to those that are listed")
+        self.search = QLineEdit(clearButtonEnabled=True, placeholderText="Search hosts, GPUs, pods, diagnoses (Ctrl+F)")
+        self.search.setToolTip("Show only GPUs that have all these words")
+        self.search.setAccessibleName("Search GPUs")
+        self.diagnosis = self._facet("Diagnosis", "Show only GPUs with this diagnosis")
+        self.kind = self._facet("Name of the GPU", "Show only GPUs of this name")
+        self.plan = link_button("Plan for these GPUs…", "Set the plan's GPUs to those that are listed")
         self.menu = QMenu(self)
         self._model = RecordTableModel(FLEET_COLUMNS, lambda row: row.card.key, self)
         layout = TableLayout(shown=tuple(column.key for column in FLEET_COLUMNS), sort_key="diagnosis")
-        self.table = RecordTable(self._model, theme, layout, name="Cards of the fleet, the worst first")
-        self.nothing = make_label("No card has all these words, this diagnosis and this name.", "muted")
+        self.table = RecordTable(self._model, theme, layout, name="GPUs of the fleet, the worst first")
+        self.nothing = make_label("No GPU has all these words, this diagnosis and this name.", "muted")
         self.servers = make_label(role="muted", wrap=True, selectable=True)
         self.card = CardPanel(self.feed, workspace, theme)
         self._lay_out()
@@ -98,8 +96,7 @@ class FleetPage(QWidget):
     def connect_to(self, connection: FleetConnection, typed_secret: str = "") -> None:
         """Show another fleet; a secret that was typed is kept in memory only."""
         self.address.setText(connection.address)
-        self._show_nothing()
-        self.status.setText("connecting…")
+        self._show_connecting()
         environment = dict(os.environ) | ({SECRET_VARIABLE: typed_secret} if typed_secret else {})
         self.feed.connect_to(connection, environment)
 
@@ -122,6 +119,10 @@ class FleetPage(QWidget):
         super().hideEvent(event)
         self.feed.set_wanted(False)
 
+    def _show_connecting(self) -> None:
+        self._show_nothing()
+        self.status.setText("connecting…")
+
     def _show_nothing(self) -> None:
         self.view = None
         for widget in (self.problem, self.notes, self.energy, self.servers, self.again, self.change):
@@ -132,6 +133,13 @@ class FleetPage(QWidget):
         self._pages.setCurrentIndex(0)
         self._pages.hide()
         self._space.show()
+
+    @Slot()
+    def _read_now(self) -> None:
+        """Read the fleet again; a fleet that could not be read is connecting until it answers."""
+        if self.view is None:
+            self._show_connecting()
+        self.feed.poll()
 
     @Slot(object)
     def _show_view(self, view: FleetView) -> None:
@@ -149,7 +157,7 @@ class FleetPage(QWidget):
             lines.append(f"and {len(view.servers) - _MOST_SERVERS} more servers")
         _show_text(self.servers, "\n".join(lines))
         self._fill_facet(self.diagnosis, "All diagnoses", map(_diagnosis_group, view.rows))
-        self._fill_facet(self.kind, "All cards", (short_card_name(row.card.device) for row in view.rows))
+        self._fill_facet(self.kind, "All GPUs", (short_card_name(row.card.device) for row in view.rows))
         self._show_found()
         opened = next((row for row in view.rows if row.card.key == self.card.key), None)
         if opened is not None and self._pages.currentIndex():
@@ -292,7 +300,7 @@ class FleetPage(QWidget):
         self.another.clicked.connect(self.connect_wanted)
         self.change.clicked.connect(self.connect_wanted)
         for button in (self.refresh_button, self.again):
-            button.clicked.connect(self.feed.poll)
+            button.clicked.connect(self._read_now)
         self.heat.activated.connect(self._show_heat)
         self.search.textChanged.connect(self._show_found)
         self.map.opened.connect(self.open_card)

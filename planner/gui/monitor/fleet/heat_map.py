@@ -46,8 +46,8 @@ class HeatMap(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Heat map of the cards")
-        self.setToolTip("Click a card to see its past")
+        self.setAccessibleName("Heat map of the GPUs")
+        self.setToolTip("Click a GPU to see its past")
         theme.changed.connect(self.update)
 
     def show_rows(self, rows: Sequence[FleetRow], found: frozenset[str] | None) -> None:
@@ -135,7 +135,7 @@ class HeatMap(QWidget):
         """Return what is known of a card as lines of text."""
         card = row.card
         readings = [f"{heat.title}: {_value_text(heat, row)}" for heat in HEATS[:-1]]
-        name = f"{card.host}, card {card_number(card)}: {short_card_name(card.device)}"
+        name = f"{card.host}, GPU {card_number(card)}: {short_card_name(card.device)}"
         return "\n".join(filter(None, (name, *readings, row.diagnosis, row.work)))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

@@ -155,8 +155,8 @@ def _clock_and_words(event: Event, history: History) -> tuple[str, str]:
 
 def _cards_phrase(labels: Sequence[str], cards: int) -> str:
     if len(labels) == cards > 1:
-        return "all cards: "
-    return f"card{'s' if len(labels) > 1 else ''} {', '.join(labels)}: " if labels else ""
+        return "all GPUs: "
+    return f"GPU{'s' if len(labels) > 1 else ''} {', '.join(labels)}: " if labels else ""
 
 
 def _span_positions(event: Event, scale: TimeAxisScale, now: float) -> tuple[float, float]:

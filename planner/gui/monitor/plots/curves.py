@@ -70,7 +70,7 @@ def _legend_name(device: Device, have_same_name: bool) -> str:
     short = device.name.removeprefix("NVIDIA ")
     if device.mig_parent is not None:
         return f"Instance {device.index} · {short}"
-    return f"Card {device.index}" if have_same_name else f"{device.index} · {short}"
+    return f"GPU {device.index}" if have_same_name else f"{device.index} · {short}"
 
 
 def possible_curves(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[SeriesKey, str, int], ...]:

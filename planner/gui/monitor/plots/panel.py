@@ -180,7 +180,7 @@ class MetricPanel(PlotPanel):
         return plot
 
     def _fill_table(self) -> None:
-        labels = [curve.label if curve.key[0] == HOST else f"Card {curve.label}" for curve in self.curves]
+        labels = [curve.label if curve.key[0] == HOST else f"GPU {curve.label}" for curve in self.curves]
         if [column.title for column in self._columns[1:]] != labels or not self._columns:
             self._columns = reading_columns(labels, self.spec.unit)
         rows = reading_rows(self.curves, self.history.wall_of)

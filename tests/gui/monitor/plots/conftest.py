@@ -25,9 +25,7 @@ def two_cards() -> History:
     """Ten minutes of two cards, with a minute of silence, an Xid, a power limit, heat and a diagnosis."""
     history = History()
     facts = {"memory_total_bytes": Reading(24.0 * GIB), "slowdown_celsius": Reading(92.0)}
-    history.note(
-        Inventory(devices=tuple(Device(uuid, "Card", place, facts=facts) for place, uuid in enumerate((A, B))))
-    )
+    history.note(Inventory(devices=tuple(Device(uuid, "GPU", place, facts=facts) for place, uuid in enumerate((A, B)))))
     for second in range(SECONDS):
         if second not in SILENCE:
             history.note(sample_at(second))

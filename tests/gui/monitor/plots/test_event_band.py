@@ -45,9 +45,9 @@ def test_events_of_cards_that_are_switched_off_are_left_out(two_cards):
 def test_words_say_which_card_and_how_long(two_cards):
     items = lanes(two_cards)
     (held,) = item_lines(items["Slowed", "", 0], two_cards, LABELS)
-    assert held.endswith("card 0: power limit, 30\u2009s")
+    assert held.endswith("GPU 0: power limit, 30\u2009s")
     (hot,) = item_lines(items["Slowed", "", 1], two_cards, LABELS)
-    assert hot.endswith("card 1: slowed by heat: near the hardware's limit, 9\u2009s so far")
+    assert hot.endswith("GPU 1: slowed by heat: near the hardware's limit, 9\u2009s so far")
     assert item_lines(items["Marks", "larger batch", 0], two_cards, LABELS)[0].endswith("larger batch")
 
 
@@ -107,9 +107,9 @@ def test_spans_side_by_side_become_one(two_cards):
 def test_all_events_are_told_as_text(two_cards):
     rows = event_lines(two_cards, 0.0, 600.0, LABELS)
     assert len(rows) == 6
-    assert any("all cards: no readings" in row for row in rows)
+    assert any("all GPUs: no readings" in row for row in rows)
     assert event_lines(two_cards, 0.0, 600.0, LABELS, 2) == rows[-2:]
-    assert rows[0].endswith("card 0: input-bound, 1\u2009min")
+    assert rows[0].endswith("GPU 0: input-bound, 1\u2009min")
 
 
 def test_the_band_shows_the_lanes_that_there_are(grid):
@@ -127,7 +127,7 @@ def test_the_band_tells_what_is_under_the_pointer(grid):
     where = QPoint(round(shape.left) + 2, round(1.5 * grid.band._lane_height))
     assert grid.band.items_at(where.x(), where.y()) == [shape]
     QApplication.sendEvent(grid.band, QHelpEvent(QEvent.Type.ToolTip, where, grid.band.mapToGlobal(where)))
-    assert QToolTip.text().endswith("card 1: Xid 31")
+    assert QToolTip.text().endswith("GPU 1: Xid 31")
     QToolTip.hideText()
 
 
@@ -144,8 +144,8 @@ def test_words_that_do_not_fit_and_signs_are_told_in_full_on_hover_and_in_the_li
         QApplication.sendEvent(band, QHelpEvent(QEvent.Type.ToolTip, where, band.mapToGlobal(where)))
         said[item.text] = QToolTip.text()
     QToolTip.hideText()
-    assert said["! 1"].endswith("card 1: no longer responds")
-    assert "card 0: input-bound, 1\u2009min" in said["0: input-bound"]
+    assert said["! 1"].endswith("GPU 1: no longer responds")
+    assert "GPU 0: input-bound, 1\u2009min" in said["0: input-bound"]
     assert said["larger batch"].endswith("larger batch")
     listed = "\n".join(band.latest_lines(20))
     assert all(text in listed for text in ("no longer responds", "input-bound", "larger batch"))

@@ -36,7 +36,7 @@ def keys(grid: PlotGrid) -> list[str]:
 def test_there_is_a_plot_for_what_was_measured(grid):
     assert keys(grid) == ["utilization", "memory_used", "power", "temperature", "cpu", "disk"]
     assert [curve.key for curve in panel(grid, "power").curves] == [(A, "power_watts"), (B, "power_watts")]
-    assert [button.text() for button in grid.legend.buttons] == ["Card 0", "Card 1"]
+    assert [button.text() for button in grid.legend.buttons] == ["GPU 0", "GPU 1"]
 
 
 def test_nothing_is_drawn_of_an_empty_history(qtbot, theme, settings):
@@ -274,7 +274,7 @@ def test_a_plot_is_shown_as_a_table(grid):
     assert [row.time for row in rows] == [599.0, 598.0, 597.0, 596.0, 595.0, 594.0]
     assert shown.table.visible_columns[2].text(rows[0]) == "301\u2009W"
     grid.legend.buttons[0].click()
-    assert [column.title for column in shown.table.visible_columns] == ["Time", "Card 1"]
+    assert [column.title for column in shown.table.visible_columns] == ["Time", "GPU 1"]
 
 
 def test_a_thinned_table_tells_both_ends(grid):
@@ -284,7 +284,7 @@ def test_a_thinned_table_tells_both_ends(grid):
     grid.view.set_span(None)
     curves = [series_curve(grid._history, curve.key, "", 0, shown_range(grid), 50) for curve in shown.curves]
     row = reading_rows(curves, grid._history.wall_of)[5]
-    _, column, _ = reading_columns(["Card 0", "Card 1"], shown.spec.unit)
+    _, column, _ = reading_columns(["GPU 0", "GPU 1"], shown.spec.unit)
     assert column.text(row) == "50\u2009% – 90\u2009%"
 
 
@@ -395,7 +395,7 @@ def test_four_plots_stand_two_by_two_however_wide_the_window(grid, qtbot):
 
 def test_the_list_beside_the_band_tells_the_latest_events_up_to_the_cursor(grid):
     grid.view.set_span(None)
-    assert grid.events.lines[-1].endswith("card 1: slowed by heat: near the hardware's limit, 9\u2009s so far")
+    assert grid.events.lines[-1].endswith("GPU 1: slowed by heat: near the hardware's limit, 9\u2009s so far")
     grid.view.move_cursor(405.0)
     assert grid.events.lines[-1].endswith("larger batch")
 
