@@ -1,6 +1,7 @@
 """The plan's model: of the catalog, a file or a trace."""
 
 import pytest
+from pydantic import ValidationError
 from recordings import training, two_steps
 from small_models import small_llama
 
@@ -38,3 +39,16 @@ def test_a_plan_is_for_one_card_unless_it_says_otherwise():
     assert Plan(model=ModelChoice(id="gpt2")).count == 1
     with pytest.raises(SpecError, match="count"):
         Plan(model=ModelChoice(id="gpt2"), count=0)
+
+
+def test_the_schema_describes_the_facts_of_a_trace():
+    schema = Plan.model_json_schema()
+    choices = schema["$defs"]["ModelChoice"]["properties"]["trace"]["anyOf"]
+    assert choices == [{"$ref": "#/$defs/TracedFacts"}, {"type": "null"}]
+    assert "reserved_bytes" in schema["$defs"]["TracedFacts"]["properties"]
+
+
+def test_a_mistake_in_the_facts_of_a_trace_is_named_with_its_place():
+    with pytest.raises(ValidationError) as caught:
+        Plan.model_validate({"model": {"id": "net", "trace": {"torch": 2}}})
+    assert ("model", "trace", "torch") in {error["loc"] for error in caught.value.errors()}
