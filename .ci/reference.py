@@ -27,7 +27,8 @@ from pydantic_core import PydanticUndefined
 import planner
 from planner.cli.automation.declarations import parser_of
 from planner.cli.automation.schema import field_docstrings
-from planner.cli.main import COMMANDS, main
+from planner.cli.commands import COMMANDS
+from planner.cli.main import main
 from planner.glossary import CHAPTERS, glossary, terms_to_read
 from planner.paths import resources_dir
 from planner.present.format import capitalized

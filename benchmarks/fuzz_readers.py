@@ -31,10 +31,10 @@ from planner.cli.fleet import make_parser as fleet_parser
 from planner.cli.main import BUG, main
 from planner.cli.monitor.page import page_lines
 from planner.cli.options import read_workload
-from planner.cost.refresh.gpu_price_feed import read_feed
-from planner.cost.refresh.gpuhunt import read_table, unpack_list
-from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow, merge_listings
-from planner.cost.refresh.store import PriceStore, offers_in_use, read_offers
+from planner.cost.price_feeds.gpu_price_feed import read_feed
+from planner.cost.price_feeds.gpuhunt import read_table, unpack_list
+from planner.cost.price_feeds.offers import CardMatcher, Listing, RejectedRow, merge_listings
+from planner.cost.price_feeds.store import PriceStore, offers_in_use, read_offers
 from planner.cost.renting.offer import Offer
 from planner.errors import PlannerError
 from planner.fleet.answers import Answer, read_answer

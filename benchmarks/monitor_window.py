@@ -50,7 +50,7 @@ def ours(uuids: str, folder: str, size: str) -> tuple[QApplication, Callable[[st
     """Return the program with ten minutes of history of the monitored cards, and its command handler."""
     os.environ["GPU_PLANNER_HOME"] = folder
     from planner.gui.app import create
-    from planner.gui.monitor.plots.specs import PLOTS as ALL
+    from planner.gui.monitor.plots.plot_list import PLOTS as ALL
 
     app, window = create(["gpu-planner"])
     monitor = window.workspace.settings.current.monitor

@@ -16,9 +16,9 @@ from huggingface_hub import constants
 from recording_kit import CARDS, sample, written
 from recordings import training, two_steps
 
-from planner.cli.main import COMMANDS as NAMES
+from planner.cli.commands import COMMANDS as NAMES
 from planner.cli.main import main
-from planner.cost.refresh.refresh import HOSTS
+from planner.cost.price_feeds.registry import HOSTS
 from planner.gui.manual import heading_slug
 from planner.models.readers.hub import _HUB_DOMAINS
 from planner.plan.files import save_plan

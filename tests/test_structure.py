@@ -25,7 +25,7 @@ NETWORK = {
 }
 """Modules that reach other machines."""
 REACHING = {
-    "cost/refresh/download.py",  # prices, when they are refreshed
+    "cost/price_feeds/download.py",  # prices, when they are refreshed
     "models/readers/hub.py",  # a model of the Hub, when it is named
     "monitor/exposition/server.py",  # serves readings to Prometheus, when asked
     "network.py",  # tells their errors apart, and asks the Prometheus or exporter that a person names

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from planner.cli.parser import Parser, join_descending_sort, row_limit
 from planner.cli.table import column_table
-from planner.cost.refresh.store import PriceStore, StoredPrices, offers_in_use, read_offers
+from planner.cost.price_feeds.store import PriceStore, StoredPrices, offers_in_use, read_offers
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError, SpecError
 from planner.hardware.names import resolve_gpu
@@ -57,7 +57,7 @@ def run(argv: list[str]) -> int:
 
 def make_parser() -> Parser:
     """Return the parser of the command's options."""
-    from planner.cost.refresh.refresh import SOURCES
+    from planner.cost.price_feeds.registry import SOURCES
 
     width = max(len(source.key) for source in SOURCES)
     epilog = _EXAMPLES.format(
@@ -98,8 +98,9 @@ def make_parser() -> Parser:
 
 
 def _fetch_prices(keys: Sequence[str], store: PriceStore, catalog: Catalog, *, as_json: bool) -> int:
-    from planner.cost.refresh.download import Fetcher
-    from planner.cost.refresh.refresh import HOSTS, SOURCES, Refresh
+    from planner.cost.price_feeds.download import Fetcher
+    from planner.cost.price_feeds.refresh import Refresh
+    from planner.cost.price_feeds.registry import HOSTS, SOURCES
 
     known = {source.key: source for source in SOURCES}
     for key in keys:
@@ -140,7 +141,7 @@ def _run_requested_action(arguments: argparse.Namespace, store: PriceStore) -> b
 
 
 def _accept_or_discard_held(arguments: argparse.Namespace, store: PriceStore) -> None:
-    from planner.cost.refresh.refresh import accept_held_back_prices, discard_held_back_prices
+    from planner.cost.price_feeds.refresh import accept_held_back_prices, discard_held_back_prices
 
     if arguments.accept is not None:
         providers, verb = accept_held_back_prices(store, arguments.accept), "Now in use"

@@ -8,7 +8,7 @@ from planner.cost.energy import EnergyRecord, Region, merge_region
 from planner.cost.figure import Constant, EgressTariff, Figure, egress_tariffs
 from planner.cost.owning.costs import Ownership
 from planner.cost.owning.purchase import Purchase
-from planner.cost.refresh.store import PriceStore, offers_in_use
+from planner.cost.price_feeds.store import PriceStore, offers_in_use
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import PlaceKind
 from planner.errors import SpecError

@@ -3,7 +3,7 @@
 The calls for each metric are declared in `sampler/nvml_queries.py`; a new metric seldom changes this file.
 
 Each call is counted, and named while it runs, so that another thread can report where a driver hangs. A failed call
-raises `NvmlFailure`; `cause_of` maps it to the cause of a missing reading.
+raises `NvmlFailure`; `missing_reading_cause` maps it to the cause of a missing reading.
 """
 
 import ctypes

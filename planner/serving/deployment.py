@@ -12,7 +12,8 @@ from planner.performance.efficiency import family_of
 from planner.performance.inference.estimate import request_spread_factor, served_model
 from planner.performance.inference.request import ServedModel, cached_bytes
 from planner.performance.setting import TimeSetting
-from planner.serving.scheduling import Scheduling, scheduling_of
+from planner.serving.scheduling import Scheduling
+from planner.serving.software import scheduling_of
 from planner.workload.workload import Inference
 
 _IN_BATCHES: Final = "its program answers one batch after the other, so that prompts and answers cannot be separated"

@@ -2,14 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Final, Literal
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
-from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.workload import Inference
 
 Reservation = Literal["chunk", "prompt", "whole"]
@@ -84,21 +80,4 @@ MOST_TOKENS: Final = 2**40
 def own_setting(workload: Inference, name: str) -> int | None:
     """Return the setting `name` of the workload's engine, None if it is unset or the engine has no such setting."""
     found: int | None = getattr(workload.engine, name, None)
-    return found
-
-
-def scheduling_of(workload: Inference, architecture: Architecture, gpu: Gpu, *, prefix_cache: bool) -> Scheduling:
-    """Return the scheduling of the engine that serves `workload`, whose defaults are filled in, on `gpu`.
-
-    `prefix_cache` is whether engines that can use the cache of earlier requests again do so.
-    """
-    found = _scheduler(SOFTWARE[workload.profile or DEFAULT].module).scheduling(workload, architecture, gpu)
-    return found if prefix_cache else found.without_prefixes()
-
-
-@cache
-def _scheduler(program: str) -> Scheduler:
-    """Return the scheduler of the program in the module `program`: its own, or else one batch after the other."""
-    name = f"planner.serving.software.{program}"
-    found: Scheduler = import_module(name).SCHEDULER if find_spec(name) else Scheduler()
     return found

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from planner.cli import cost, fit
-from planner.cli.main import COMMANDS, main
+from planner.cli.commands import COMMANDS
+from planner.cli.main import main
 from planner.cli.plan_arguments import plan_from_arguments
 
 with (Path(__file__).parent / "invocations.tsv").open(encoding="utf-8", newline="") as file:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from planner.cli.main import main
-from planner.cost.refresh.store import PriceSnapshot, PriceStore, ProviderPrices
+from planner.cost.price_feeds.store import PriceSnapshot, PriceStore, ProviderPrices
 from planner.cost.renting.offer import Offer
 
 

@@ -9,7 +9,7 @@ from fake_nvml_kit import A, card
 from recording_kit import CARDS, sample, written
 
 from planner.cli import main as cli
-from planner.cli.automation.outputs import OUTPUTS
+from planner.cli.automation.json_outputs import OUTPUTS
 from planner.cli.automation.schema import json_schema
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan

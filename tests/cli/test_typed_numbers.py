@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from planner.cli.main import COMMANDS
+from planner.cli.commands import COMMANDS
 from planner.cli.money_options import JOB_OPTIONS, TERM_OPTIONS, add_money_options, money_from
 from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser

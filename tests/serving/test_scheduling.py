@@ -3,7 +3,8 @@
 from served_traffic import deployed, plan_on, rules
 from small_models import bundled
 
-from planner.serving.scheduling import own_setting, same_rows, scheduling_of
+from planner.serving.scheduling import own_setting, same_rows
+from planner.serving.software import scheduling_of
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import SERVERS
 from planner.workload.workload import Inference

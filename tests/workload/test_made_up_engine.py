@@ -22,7 +22,7 @@ from planner.plan.editing import resolve_conflicts
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence
-from planner.serving.scheduling import scheduling_of
+from planner.serving.software import scheduling_of
 from planner.workload.fields import all_fields, fields_of
 from planner.workload.presentation import Presentation
 from planner.workload.software import registry

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Final, Literal, NamedTuple, get_args
 
 from planner.cli.advice import SOLVABLE
-from planner.cli.main import COMMANDS
+from planner.cli.commands import COMMANDS
 from planner.cli.money_options import TERM_OPTIONS
 from planner.cli.parser import Parser
-from planner.cost.refresh.refresh import SOURCES
+from planner.cost.price_feeds.registry import SOURCES
 from planner.cost.terms import CostTerms
 from planner.hardware.query_fields import GPU_QUERY_SCHEMA
 from planner.launch.places import PLACES

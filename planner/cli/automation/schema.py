@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from planner import __version__
-from planner.cli.automation.outputs import OPTIONAL, OUTPUTS
+from planner.cli.automation.json_outputs import OPTIONAL, OUTPUTS
 from planner.cli.parser import Parser
 from planner.errors import SpecError
 from planner.workload.software.registry import SERVERS, serving_support

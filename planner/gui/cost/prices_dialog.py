@@ -21,17 +21,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.cost.refresh.download import Fetcher, Stop
-from planner.cost.refresh.refresh import (
-    HOSTS,
-    SOURCES,
-    PriceSource,
-    ProviderOutcome,
-    Refresh,
-    accept_held_back_prices,
-    discard_held_back_prices,
-)
-from planner.cost.refresh.store import PriceStore, StoredPrices, offers_in_use, read_offers
+from planner.cost.price_feeds.download import Fetcher, Stop
+from planner.cost.price_feeds.refresh import ProviderOutcome, Refresh, accept_held_back_prices, discard_held_back_prices
+from planner.cost.price_feeds.registry import HOSTS, SOURCES, PriceSource
+from planner.cost.price_feeds.store import PriceStore, StoredPrices, offers_in_use, read_offers
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme

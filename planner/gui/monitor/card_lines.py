@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.gui.monitor.plots.curves import SeriesKey, polylines, series_curve
-from planner.gui.monitor.plots.specs import AxisRange
+from planner.gui.monitor.plots.plot_list import AxisRange
 from planner.gui.plot.pens import cosmetic_pen
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import in_column

@@ -16,7 +16,7 @@ from planner.gui.monitor.feed import Diagnoser, Feed
 from planner.gui.monitor.notices import AlertNotifier, EmptyState, FaultList, HeadlinePanel, UnfinishedBanner
 from planner.gui.monitor.plan_strip import PlanLines, PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
-from planner.gui.monitor.plots.specs import AxisRange
+from planner.gui.monitor.plots.plot_list import AxisRange
 from planner.gui.monitor.processes import Processes
 from planner.gui.monitor.toolbar import ReplayBar, Toolbar
 from planner.gui.tab import Tab

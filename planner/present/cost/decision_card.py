@@ -42,10 +42,10 @@ from planner.present.cost.summary import (
     years_phrase,
 )
 from planner.present.cost.time import time_view
-from planner.present.memory.verdict import hypothetical_note
+from planner.present.memory.verdict import VERDICT_TITLES, hypothetical_note
 
 _BLOCKED_TITLES: Final = {
-    "does-not-fit": "Does not fit",
+    "does-not-fit": VERDICT_TITLES["does-not-fit"],
     "not-supported": "Cannot run",
     "speed-unknown": "Speed unknown",
 }

@@ -6,8 +6,8 @@ from datetime import date, datetime
 from itertools import takewhile
 from typing import Final, TypeVar
 
-from planner.cost.refresh.refresh import ProviderOutcome, RefreshStatus
-from planner.cost.refresh.store import ProviderPrices, StoredPrices
+from planner.cost.price_feeds.refresh import ProviderOutcome, RefreshStatus
+from planner.cost.price_feeds.store import ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
 from planner.cost.renting.table import OfferRow
 from planner.cost.terms import RentMode

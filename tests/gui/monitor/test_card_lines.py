@@ -3,7 +3,7 @@
 import pytest
 
 from planner.gui.monitor.card_lines import CardLines, fitted_columns, sparklines
-from planner.gui.monitor.plots.specs import AxisRange
+from planner.gui.monitor.plots.plot_list import AxisRange
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading

@@ -9,11 +9,11 @@ from price_server import PriceServer, running
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from planner.cost.refresh import gpu_price_feed as price_feed
-from planner.cost.refresh import gpuhunt
-from planner.cost.refresh.download import Fetcher
-from planner.cost.refresh.refresh import PriceSource
-from planner.cost.refresh.store import PriceStore
+from planner.cost.price_feeds import gpu_price_feed as price_feed
+from planner.cost.price_feeds import gpuhunt
+from planner.cost.price_feeds.download import Fetcher
+from planner.cost.price_feeds.registry import PriceSource
+from planner.cost.price_feeds.store import PriceStore
 from planner.gui.cost.prices_dialog import PricesDialog
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme

@@ -4,9 +4,9 @@ from datetime import date
 
 from planner.cost.demand import Throughput
 from planner.cost.estimate import estimate_cost
-from planner.cost.refresh.offers import RejectedRow
-from planner.cost.refresh.refresh import ProviderOutcome
-from planner.cost.refresh.store import PriceSnapshot, ProviderPrices, StoredPrices
+from planner.cost.price_feeds.offers import RejectedRow
+from planner.cost.price_feeds.refresh import ProviderOutcome
+from planner.cost.price_feeds.store import PriceSnapshot, ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import CostTerms, Run
 from planner.errors import PriceError

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from PySide6.QtGui import QPolygonF
 from shiboken6 import VoidPtr
 
-from planner.gui.monitor.plots.specs import AxisRange, PlotSpec
+from planner.gui.monitor.plots.plot_list import AxisRange, PlotSpec
 from planner.monitor.history import HOST, Gap, History, PlotColumns
 from planner.monitor.readings.inventory import Device
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 from planner.gui.monitor.plots.curves import Owner, has_readings, plotted_owners
 from planner.gui.monitor.plots.event_band import EventBand, EventList
 from planner.gui.monitor.plots.panel import MetricPanel
-from planner.gui.monitor.plots.specs import PlotSpec, plots_in_order
+from planner.gui.monitor.plots.plot_list import PlotSpec, plots_in_order
 from planner.gui.monitor.plots.time_view import TimeSpanView
 from planner.gui.monitor.settings import MOST_COLUMNS, PlotSettings
 from planner.gui.plot.legend import Legend, LegendEntry

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Slot
 from PySide6.QtGui import QBrush, QColor, QFontMetrics, QPainter, QPen, QPolygonF, QStaticText
 
 from planner.gui.monitor.plots.curves import Curve, LimitLine, polylines
-from planner.gui.monitor.plots.specs import AxisRange, metric_ticks
+from planner.gui.monitor.plots.plot_list import AxisRange, metric_ticks
 from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, time_ticks
 from planner.gui.plot.chart import Chart, Item, ItemStyle
 from planner.gui.plot.pens import blended, cosmetic_pen, series_pen

@@ -18,7 +18,7 @@ from planner.gui.monitor.plots.curves import (
     possible_curves,
     series_curve,
 )
-from planner.gui.monitor.plots.specs import AxisRange, PlotSpec, metric_range, value_text
+from planner.gui.monitor.plots.plot_list import AxisRange, PlotSpec, metric_range, value_text
 from planner.gui.monitor.plots.time_view import TimeSpanView
 from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.plot.panel import PlotPanel, Rows

@@ -1,6 +1,6 @@
 """Conversion of GGUF metadata to the configuration of a Hugging Face model.
 
-Only this module and `metadata` know llama.cpp's names.
+Only this module and `header` know llama.cpp's names.
 
 **Source**: llama.cpp conversion (`set_gguf_parameters` of each model class), src/llama-model.cpp (`load_hparams`).
 """

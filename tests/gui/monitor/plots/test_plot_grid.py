@@ -75,7 +75,7 @@ def test_a_gap_breaks_the_curves(grid):
 def test_a_gap_breaks_thinned_curves_too(grid):
     grid.view.set_span(None)
     from planner.gui.monitor.plots.curves import series_curve
-    from planner.gui.monitor.plots.specs import AxisRange
+    from planner.gui.monitor.plots.plot_list import AxisRange
 
     thinned = series_curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
     (place,) = thinned.breaks
@@ -101,7 +101,7 @@ def test_what_is_drawn_keeps_its_place_on_an_axis_that_never_moves(grid, theme):
 
 def test_extremes_are_joined_at_one_end(grid):
     from planner.gui.monitor.plots.curves import series_curve
-    from planner.gui.monitor.plots.specs import AxisRange
+    from planner.gui.monitor.plots.plot_list import AxisRange
 
     condensed = series_curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
     assert condensed.is_condensed
@@ -312,7 +312,7 @@ def test_a_plot_of_which_only_the_heading_is_in_sight_is_drawn_once_there_is_mor
 
 
 def shown_range(grid: PlotGrid):
-    from planner.gui.monitor.plots.specs import AxisRange
+    from planner.gui.monitor.plots.plot_list import AxisRange
 
     return AxisRange(grid.view.start, grid.view.end)
 

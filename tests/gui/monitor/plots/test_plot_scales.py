@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.gui.monitor.plots.specs import PLOTS, AxisRange, metric_range, metric_ticks, plots_in_order, value_text
+from planner.gui.monitor.plots.plot_list import PLOTS, AxisRange, metric_range, metric_ticks, plots_in_order, value_text
 from planner.units import GIB, MIB
 
 

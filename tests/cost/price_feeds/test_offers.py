@@ -3,8 +3,8 @@
 import pytest
 from price_samples import offer
 
-from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow, merge_listings
-from planner.cost.refresh.refresh import find_doubts
+from planner.cost.price_feeds.offers import CardMatcher, Listing, RejectedRow, merge_listings
+from planner.cost.price_feeds.refresh import find_doubts
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
 

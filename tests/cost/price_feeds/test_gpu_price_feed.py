@@ -4,9 +4,9 @@ import pytest
 from price_samples import feed, feed_offer
 from price_server import PriceServer
 
-from planner.cost.refresh.download import Fetcher
-from planner.cost.refresh.gpu_price_feed import fetch_price_feed, read_feed
-from planner.cost.refresh.offers import Listing, RejectedRow
+from planner.cost.price_feeds.download import Fetcher
+from planner.cost.price_feeds.gpu_price_feed import fetch_price_feed, read_feed
+from planner.cost.price_feeds.offers import Listing, RejectedRow
 from planner.errors import PriceError
 
 HTTP = frozenset({"http"})

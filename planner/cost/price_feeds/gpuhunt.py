@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from planner.cost.refresh.download import FetchedFile, Fetcher
-from planner.cost.refresh.offers import KEPT_PRICES_HINT, Listing, RejectedRow
+from planner.cost.price_feeds.download import FetchedFile, Fetcher
+from planner.cost.price_feeds.offers import KEPT_PRICES_HINT, Listing, RejectedRow
 from planner.errors import PriceError
 from planner.parsing import unpack_zip
 from planner.storage import UnreadableFileError

@@ -4,7 +4,7 @@ import pytest
 from price_samples import offer
 from pydantic import ValidationError
 
-from planner.cost.refresh.store import (
+from planner.cost.price_feeds.store import (
     PriceChoice,
     PriceSnapshot,
     PriceStore,

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from price_server import PriceServer, send
 
-from planner.cost.refresh.download import Fetcher
+from planner.cost.price_feeds.download import Fetcher
 from planner.errors import PriceError
 
 HTTP = frozenset({"http"})

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from statistics import median
 from typing import Final, Literal, NamedTuple
 
-from planner.cost.refresh import gpu_price_feed as price_feed
-from planner.cost.refresh import gpuhunt
-from planner.cost.refresh.download import FetchedFile, Fetcher
-from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow, merge_listings
-from planner.cost.refresh.store import PriceStore, ProviderPrices, StoredPrices
+from planner.cost.price_feeds.download import FetchedFile, Fetcher
+from planner.cost.price_feeds.offers import CardMatcher, Listing, RejectedRow, merge_listings
+from planner.cost.price_feeds.registry import SOURCES, PriceSource
+from planner.cost.price_feeds.store import PriceStore, ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
 from planner.hardware.catalog import HardwareCatalog
@@ -68,19 +66,9 @@ def _price_change_text(key: _Key, before: float, after: float) -> str:
     return f"{instance}{place}, {mode}: {change}"
 
 
-Rows = tuple[FetchedFile, list[Listing | RejectedRow]]
 Progress = Callable[[int, int, str], None]
 """Callback with the number of finished price sources, the number of all sources, and the next source's title."""
 RefreshStatus = Literal["new", "unchanged", "held", "failed"]
-
-
-class PriceSource(NamedTuple):
-    """One price file to fetch: `key` selects it on the command line, and `title` is its display name."""
-
-    key: str
-    title: str
-    host: str
-    fetch: Callable[[Fetcher], Rows]
 
 
 class ProviderOutcome(NamedTuple):
@@ -93,16 +81,6 @@ class ProviderOutcome(NamedTuple):
     refused: tuple[RejectedRow, ...] = ()
     doubts: tuple[str, ...] = ()
     error: PriceError | None = None
-
-
-SOURCES: Final[tuple[PriceSource, ...]] = (
-    *(
-        PriceSource(key, f"gpuhunt: {title}", gpuhunt.HOST, partial(gpuhunt.fetch_gpuhunt, key=key))
-        for key, title in gpuhunt.PROVIDERS.items()
-    ),
-    PriceSource(price_feed.TITLE, price_feed.TITLE, price_feed.HOST, price_feed.fetch_price_feed),
-)
-HOSTS: Final = frozenset(source.host for source in SOURCES)
 
 
 class Refresh:

@@ -7,19 +7,12 @@ import pytest
 from price_samples import AWS_ROWS, archive, feed, feed_offer, offer, table
 from price_server import PriceServer, send
 
-from planner.cost.refresh import gpu_price_feed as price_feed
-from planner.cost.refresh import gpuhunt
-from planner.cost.refresh.download import Fetcher
-from planner.cost.refresh.refresh import (
-    HOSTS,
-    SOURCES,
-    PriceSource,
-    Refresh,
-    accept_held_back_prices,
-    discard_held_back_prices,
-    find_doubts,
-)
-from planner.cost.refresh.store import PriceStore, offers_in_use
+from planner.cost.price_feeds import gpu_price_feed as price_feed
+from planner.cost.price_feeds import gpuhunt
+from planner.cost.price_feeds.download import Fetcher
+from planner.cost.price_feeds.refresh import Refresh, accept_held_back_prices, discard_held_back_prices, find_doubts
+from planner.cost.price_feeds.registry import HOSTS, SOURCES, PriceSource
+from planner.cost.price_feeds.store import PriceStore, offers_in_use
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir

@@ -4,9 +4,9 @@ import pytest
 from price_samples import AWS_ROWS, archive, table
 from price_server import PriceServer
 
-from planner.cost.refresh.download import Fetcher
-from planner.cost.refresh.gpuhunt import fetch_gpuhunt, read_table, unpack_list
-from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow
+from planner.cost.price_feeds.download import Fetcher
+from planner.cost.price_feeds.gpuhunt import fetch_gpuhunt, read_table, unpack_list
+from planner.cost.price_feeds.offers import CardMatcher, Listing, RejectedRow
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir

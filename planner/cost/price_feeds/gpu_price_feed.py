@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from planner.cost.refresh.download import FetchedFile, Fetcher
-from planner.cost.refresh.offers import KEPT_PRICES_HINT, Listing, RejectedRow
+from planner.cost.price_feeds.download import FetchedFile, Fetcher
+from planner.cost.price_feeds.offers import KEPT_PRICES_HINT, Listing, RejectedRow
 from planner.errors import PriceError
 from planner.parsing import parse_json
 from planner.storage import UnreadableFileError
