@@ -11,7 +11,7 @@ from planner.cost.price_feeds import gpu_price_feed as price_feed
 from planner.cost.price_feeds import gpuhunt
 from planner.cost.price_feeds.download import Fetcher
 from planner.cost.price_feeds.refresh import Refresh, accept_held_back_prices, discard_held_back_prices, find_doubts
-from planner.cost.price_feeds.registry import HOSTS, SOURCES, PriceSource
+from planner.cost.price_feeds.registry import PriceSource
 from planner.cost.price_feeds.store import PriceStore, offers_in_use
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
@@ -202,8 +202,3 @@ def test_a_server_that_misbehaves_costs_nothing(live):
         (outcome,) = live.refresh()
         assert outcome.status == "failed"
         assert live.price("g6e.xlarge") == 1.861
-
-
-def test_the_sources_are_two_publishers_over_https():
-    assert len(HOSTS) == 2
-    assert len({source.key for source in SOURCES}) == len(SOURCES)
