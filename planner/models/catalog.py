@@ -18,6 +18,8 @@ from planner.records import RecordFiles, records_mentioning
 _NOT_BUILT_FILE: Final = "not-built.json"
 _SUGGESTIONS: Final = 5
 _SHORT: Final = 2
+# In ASCII, as for the dates: a class of all alphabets takes pydantic a hundred times as long to compile.
+_ID: Final = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$"
 _SEPARATORS: Final = re.compile(r"[\s_-]+")
 _WRITTEN_POINT: Final = r"(?<=\d)_(?=\d)"  # qwen1_5, phi-1_5
 _NAME_PARTS: Final = r"[a-z]+|\d+(?:\.\d+)*"
@@ -49,7 +51,7 @@ class PublishedSize(Spec):
 class ModelRecord(Spec):
     """One model of the catalog: its configuration, sources and verification."""
 
-    id: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")
+    id: str = Field(pattern=_ID)
     aliases: tuple[str, ...] = ()
     variants: dict[str, str] = Field(
         default={}, description="names of checkpoints of the same network in other weight formats, each with its format"
@@ -69,7 +71,7 @@ class ModelRecord(Spec):
         "recalled_count_checked",
         "other",
     ] = Field(description="kind of source: a copy of config.json, another framework's configuration, a table, …")
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")
+    as_of: str = Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="day on which the sources were read")
     notes: tuple[str, ...] = ()
 
     @field_validator("variants")
@@ -105,7 +107,7 @@ class ModelRecord(Spec):
 class UnsupportedModel(Spec):
     """A model without a formula: a trace answers for it if its configuration is known, else nothing."""
 
-    id: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")
+    id: str = Field(pattern=_ID)
     aliases: tuple[str, ...] = ()
     family: str
     reason: str = Field(min_length=3)
