@@ -19,7 +19,8 @@ from planner.plan.solve import (
     smallest_card,
 )
 from planner.plan.warnings import warnings_about
-from planner.present.memory.advice import advice_row, advice_title, no_advice_sentence, solved_sentence
+from planner.present.memory.advice import advice_row, advice_title, no_advice_sentence
+from planner.present.memory.solved import solved_sentence
 from planner.present.memory.verdict import needs_change
 
 _SHORT_ROW_COUNT: Final = 3

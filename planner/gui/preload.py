@@ -23,7 +23,7 @@ _CORE: Final = (
     "planner.present.plan.phrase",
     "planner.present.plan.settings",
     "planner.present.cost.prices",
-    "planner.present.memory.advice",
+    "planner.present.memory.solved",
     "planner.present.catalog.column_sets",
     "planner.present.columns",
     "planner.present.cost.time",

@@ -34,7 +34,7 @@ from planner.plan.solve import (
     smallest_card,
 )
 from planner.present import format as fmt
-from planner.present.memory.advice import solved_text, solved_title
+from planner.present.memory.solved import solved_text, solved_title
 from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.fields import find_field
 

@@ -22,7 +22,7 @@ from planner.plan.measured import (
 from planner.plan.plan import Plan
 from planner.plan.solve import SolveResult
 from planner.present import format as fmt
-from planner.present.memory.advice import solved_text
+from planner.present.memory.solved import solved_text
 from planner.present.names import term_in_sentence
 from planner.units import GIB
 
