@@ -17,19 +17,18 @@ from pydantic import BaseModel
 from planner.errors import SpecError
 from planner.units import GB, GIB, KB, KIB, MB, MIB, TB, TIB
 
-_DOUBLE_K: Final = re.compile(r"(\d+)kk", re.IGNORECASE)
+_DOUBLE_K: Final = r"(?i)(\d+)kk"
 _LONGEST: Final = 60
 _IN_FULL: Final = 1e15
 _MINUS: Final = "\u2212"
-_SPACES: Final = re.compile(r"[\s_'\u2019\u02bc]+")
-_NUMBER: Final = re.compile(
-    r"(?P<sign>[-+]?)\s*(?P<dollar>\$?)\s*(?P<digits>[\d.,\s_'\u2019\u02bc]*\d[.,]?)(?:e(?P<power>[-+]?\d{1,2}))?"
-    r"\s*(?P<suffix>[a-z]+|%|\$|)\s*(?P<word>[a-z]*|\$)",
-    re.IGNORECASE | re.ASCII,
+_SPACES: Final = r"[\s_'\u2019\u02bc]+"
+_NUMBER: Final = (
+    r"(?ia)(?P<sign>[-+]?)\s*(?P<dollar>\$?)\s*(?P<digits>[\d.,\s_'\u2019\u02bc]*\d[.,]?)(?:e(?P<power>[-+]?\d{1,2}))?"
+    r"\s*(?P<suffix>[a-z]+|%|\$|)\s*(?P<word>[a-z]*|\$)"
 )
-_GROUPED: Final = re.compile(r"[1-9]\d{0,2}([,. ])\d{3}(?:\1\d{3})*")
-_TWO_NUMBERS: Final = re.compile(r"(?!0x)[\d.,]+\s*[a-z]?\s*[x×*]\s*[\d.,]+\s*[a-z]?", re.IGNORECASE)
-_LENGTH_NAME: Final = re.compile(r"(?:^|_)(?:length|tokens)$|^n_u?batch$|^block_size$")
+_GROUPED: Final = r"[1-9]\d{0,2}([,. ])\d{3}(?:\1\d{3})*"
+_TWO_NUMBERS: Final = r"(?i)(?!0x)[\d.,]+\s*[a-z]?\s*[x×*]\s*[\d.,]+\s*[a-z]?"
+_LENGTH_NAME: Final = r"(?:^|_)(?:length|tokens)$|^n_u?batch$|^block_size$"
 _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 _BYTES: Final = {
     **{"": 1, "b": 1, "byte": 1, "bytes": 1, "k": KIB, "m": MIB, "g": GIB, "t": TIB},
@@ -109,7 +108,7 @@ def number_kind(name: str, annotation: object) -> NumberKind | None:
     if bool in types or not types & {int, float}:
         return None
     name = name.rpartition(".")[2]
-    if _LENGTH_NAME.search(name):
+    if re.search(_LENGTH_NAME, name):
         return LENGTH
     unit = re.sub(r"_per_.*", "", name).rpartition("_")[2]
     return _KINDS_OF_UNITS.get(unit, COUNT if int in types else AMOUNT)
@@ -161,20 +160,20 @@ def _wanted(kind: NumberKind, least: float, most: float) -> str:
 
 def _exact_number(text: str, kind: NumberKind, hint: str) -> Fraction:
     plain = _with_ascii_digits(text)
-    if _TWO_NUMBERS.fullmatch(plain):
+    if re.fullmatch(_TWO_NUMBERS, plain):
         raise SpecError(
             "number", f"{_shown(text)} is two numbers", "Type one of them here, and the other where it belongs."
         )
-    match = _NUMBER.fullmatch(plain) if len(plain) <= _LONGEST else None
+    match = re.fullmatch(_NUMBER, plain) if len(plain) <= _LONGEST else None
     suffix, word = (match["suffix"].lower(), match["word"].lower()) if match else ("", "")
     if suffix in kind.words and not word:
         suffix, word = "", suffix
     marks = (match["dollar"], word) if match else ()
     digits = None
     if match and suffix in kind.factors and all(mark in ("", *kind.words) for mark in marks):
-        digits = _plain_digits(_SPACES.sub(" ", match["digits"]), kind, text)
+        digits = _plain_digits(re.sub(_SPACES, " ", match["digits"]), kind, text)
     if match is None or digits is None:
-        doubled = _DOUBLE_K.fullmatch(plain)
+        doubled = re.fullmatch(_DOUBLE_K, plain)
         hint = f"Write {doubled[1]}M for millions." if doubled and "m" in kind.factors else hint
         raise SpecError("number", f"{_shown(text)} is not a {kind.noun}", hint)
     number = Fraction(digits) * Fraction(10) ** int(match["power"] or 0) * kind.factors[suffix]
@@ -199,7 +198,7 @@ def _plain_digits(digits: str, kind: NumberKind, text: str) -> str | None:
     """
     place = max(digits.rfind("."), digits.rfind(","))
     mark = digits[place] if place >= 0 else ""
-    is_grouped = _GROUPED.fullmatch(digits) is not None
+    is_grouped = re.fullmatch(_GROUPED, digits) is not None
     if kind.is_whole and is_grouped and mark == "." and digits.count(mark) == 1:
         meant = digits.replace(".", "")
         reason = f"{_shown(text)} may be {int(meant):,} or {float(digits):g}, and only the first is a whole number"
@@ -208,7 +207,7 @@ def _plain_digits(digits: str, kind: NumberKind, text: str) -> str | None:
         whole, decimals = digits, ""
     else:
         whole, decimals = digits[:place], digits[place + 1 :]
-    is_clear = whole.isdigit() or (whole == "" and decimals) or (kind.is_grouped and _GROUPED.fullmatch(whole))
+    is_clear = whole.isdigit() or (whole == "" and decimals) or (kind.is_grouped and re.fullmatch(_GROUPED, whole))
     return f"{re.sub('[,. ]', '', whole)}.{decimals}" if is_clear and (decimals.isdigit() or not decimals) else None
 
 

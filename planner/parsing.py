@@ -41,15 +41,15 @@ _MOST_YAML_DEPTH: Final = 32
 _YAML_TAGS: Final = tuple(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map"))
 _MOST_SAMPLES: Final = 200_000
 _MOST_SAMPLE_LINE: Final = 16_384
-_LABEL: Final = re.compile(r'(?P<name>[A-Za-z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
-_SAMPLE: Final = re.compile(
+_LABEL: Final = r'(?P<name>[A-Za-z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"'
+_SAMPLE: Final = (
     r"(?P<name>[A-Za-z_:][\w:]*)"
     r'(?:\{(?P<labels>(?:[A-Za-z_]\w*="(?:[^"\\]|\\.)*",?\s*)*)\})?'
     r"\s+(?P<value>[-+.\w]{1,40})(?:\s+-?[\d.]{1,20})?(?:\s+#.*)?"
 )
 _PIECE_BYTES: Final = 1 * MIB
 _SHOWN: Final = 60
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE: Final = "[\ud800-\udfff]"
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _CORRECT_IT: Final = "Correct the file in an editor, or take it from its source again."
 
@@ -124,13 +124,13 @@ def parse_prometheus(data: bytes | str) -> tuple[MetricSample, ...]:
             continue
         if len(samples) >= _MOST_SAMPLES:
             raise UnreadableFileError(f"has more than {_MOST_SAMPLES:,} samples", "Choose a smaller file.")
-        found = _SAMPLE.fullmatch(line.strip()) if len(line) <= _MOST_SAMPLE_LINE else None
+        found = re.fullmatch(_SAMPLE, line.strip()) if len(line) <= _MOST_SAMPLE_LINE else None
         value = _sample_value(found["value"]) if found else None
         if found is None or value is None:
             raise UnreadableFileError(f"is not a scrape of metrics: line {number:,} is no sample", _CORRECT_IT)
         if math.isnan(value) or abs(value) >= MAGNITUDE_LIMIT:
             continue
-        labels = {one["name"]: _unescaped(one["value"]) for one in _LABEL.finditer(found["labels"] or "")}
+        labels = {one["name"]: _unescaped(one["value"]) for one in re.finditer(_LABEL, found["labels"] or "")}
         samples.append(MetricSample(found["name"], labels, value))
     return tuple(samples)
 
@@ -159,7 +159,9 @@ def _check_texts(value: object) -> None:
 
 def _has_surrogate(value: object) -> bool:
     texts = value if isinstance(value, dict) else (value,)
-    return any(isinstance(text, str) and not text.isascii() and _SURROGATE.search(text) is not None for text in texts)
+    return any(
+        isinstance(text, str) and not text.isascii() and re.search(_SURROGATE, text) is not None for text in texts
+    )
 
 
 def _check_count(text: str, most_values: int = MOST_VALUES) -> None:

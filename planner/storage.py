@@ -31,15 +31,18 @@ def read_regular(path: Path, kind: str, limit: int) -> bytes:
         UnreadableFileError: If it is a folder, a device, too large or unreadable.
     """
     try:
-        if path.is_dir():
-            raise UnreadableFileError(f"is a folder, not a {kind}", f"Name the {kind}'s file.")
         about = path.stat()
+        if stat.S_ISDIR(about.st_mode):
+            raise UnreadableFileError(f"is a folder, not a {kind}", f"Name the {kind}'s file.")
         if not stat.S_ISREG(about.st_mode):
             raise UnreadableFileError(f"is a device or a pipe, not a {kind}", f"Name the {kind}'s file.")
-        # The reported size may be wrong (a growing file, or one of /proc), so the limit applies to reading as well.
+        # The reported size may be wrong (a growing file, or one of /proc), so the limit applies to reading as well; but
+        # to ask for that much at once takes as long as to read the file.
         if about.st_size <= limit:
             with path.open("rb") as stream:
-                content = stream.read(limit + 1)
+                content = stream.read(about.st_size + 1)
+                if len(content) > about.st_size:
+                    content += stream.read(limit + 1 - len(content))
             if len(content) <= limit:
                 return content
     except OSError as error:

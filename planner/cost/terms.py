@@ -98,9 +98,9 @@ Job = Annotated[Run | Service | DailyHours, Field(discriminator="kind")]
 
 DEFAULT_JOBS: Final[Mapping[str, Job]] = MappingProxyType(
     {
-        "run": Run(amount=50_000_000, unit="tokens"),
-        "service": Service(requests_per_day=10_000),
-        "daily-hours": DailyHours(hours_per_day=8.0),
+        "run": Run.model_construct(amount=50_000_000, unit="tokens"),
+        "service": Service.model_construct(requests_per_day=10_000),
+        "daily-hours": DailyHours.model_construct(hours_per_day=8.0),
     }
 )
 """The default job of each kind."""
@@ -247,9 +247,9 @@ class BuyTerms(Spec):
 class CostTerms(Spec):
     """All cost terms of a plan."""
 
-    job: Job = DailyHours(hours_per_day=8.0)
-    rent: RentTerms = RentTerms()
-    buy: BuyTerms = BuyTerms()
+    job: Job = DailyHours.model_construct(hours_per_day=8.0)
+    rent: RentTerms = RentTerms.model_construct()
+    buy: BuyTerms = BuyTerms.model_construct()
     chosen: Side | None = Field(default=None, description="the side that was chosen; none: the cheaper one")
     region: str = Field(
         default="US", description="region of the electricity: a code of the catalog, such as DE or US-WA"

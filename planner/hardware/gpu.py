@@ -339,7 +339,7 @@ class Gpu(Spec):
         return find_provenance(self.figure_notes, field, self.provenance)
 
 
-_LINKS: Final = re.compile(r"(?:NVLink\d|NVLink-C2C|Fabric|ICI|NeuronLink-v\d|scale-up|RoCE)[^;]*?(\d+(?:\.\d+)?) GB/s")
+_LINKS: Final = r"(?:NVLink\d|NVLink-C2C|Fabric|ICI|NeuronLink-v\d|scale-up|RoCE)[^;]*?(\d+(?:\.\d+)?) GB/s"
 
 
 def parse_link_bytes_per_s(interconnect: str | None) -> float | None:
@@ -347,7 +347,7 @@ def parse_link_bytes_per_s(interconnect: str | None) -> float | None:
 
     None if the text names no links or no bandwidth.
     """
-    found = _LINKS.search(interconnect or "")
+    found = re.search(_LINKS, interconnect or "")
     return float(found[1]) * 1e9 if found else None
 
 

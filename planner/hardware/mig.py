@@ -17,11 +17,9 @@ from planner.hardware.gpu import FigureNote, Gpu, Line, MigSlice, Provenance
 
 MIG_INFIX: Final = "-mig-"
 """Text between the id of a card and the profile in the id of a slice."""
-_PROFILE: Final = re.compile(
-    r"(?i)(?P<card>.*?)[\s:/,-]*(?:\bmig[\s-]*)?\b(?P<profile>[1-9]g\.[0-9]+gb(?:[+.-][a-z.]+)?)\s*"
-)
-_LANES: Final = re.compile(r"PCIe \d\.\d x\d+|NVLink-C2C \d+ GB/s")
-_SIZE: Final = re.compile(r"\.(\d+)gb")
+_PROFILE: Final = r"(?i)(?P<card>.*?)[\s:/,-]*(?:\bmig[\s-]*)?\b(?P<profile>[1-9]g\.[0-9]+gb(?:[+.-][a-z.]+)?)\s*"
+_LANES: Final = r"PCIe \d\.\d x\d+|NVLink-C2C \d+ GB/s"
+_SIZE: Final = r"\.(\d+)gb"
 ALONE: Final = (
     "slices of a card (MIG) have no direct access to each other, neither over PCIe nor over NVLink: plan one slice, "
     "and start the program once in each"
@@ -159,8 +157,8 @@ def slice_card(gpu: Gpu, table: MigTable, profile: MigProfile) -> Gpu:
         formula=f"figure of {gpu.name} × {profile.memory_slices} of {table.memory_slices} memory slices, or × "
         f"{profile.multiprocessors} of {table.multiprocessors} multiprocessors",
     )
-    size = _SIZE.search(profile.name)
-    kept = _LANES.search(gpu.interconnect or "")
+    size = re.search(_SIZE, profile.name)
+    kept = re.search(_LANES, gpu.interconnect or "")
     return gpu.evolve(
         id=slice_id(gpu, profile),
         name=f"{gpu.name} MIG {profile.name}",
@@ -223,5 +221,5 @@ def sliced_card_id(gpu_id: str) -> str | None:
 
 def split_profile(text: str) -> tuple[str, str] | None:
     """Split `H100 80GB 3g.40gb` into the card's name and the profile; None if `text` names no profile."""
-    found = _PROFILE.fullmatch(text)
+    found = re.fullmatch(_PROFILE, text)
     return (found["card"].strip(), found["profile"].lower()) if found and found["card"].strip() else None

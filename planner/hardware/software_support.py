@@ -55,7 +55,7 @@ class SoftwareFact(Spec):
     newest: str | None = Field(default=None, min_length=1)
     note: str | None = Field(default=None, min_length=3)
     source: str = Field(min_length=3)
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the source was read")
+    as_of: str = Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="day on which the source was read")
 
 
 class FeatureSupport(NamedTuple):
@@ -169,7 +169,7 @@ class PublishedSpeed(Spec):
     unit: SpeedUnit
     per_gpu: bool = Field(default=False, description="whether the value is per card, not the total")
     source: str = Field(min_length=3)
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the source was read")
+    as_of: str = Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="day on which the source was read")
 
     @property
     def total_per_second(self) -> float:

@@ -139,7 +139,7 @@ def memory_result(
     allocated = peak.total - (0 if peak.name == "load" else timeline.outside_bytes)
     allocated += overhead.workspace + overhead.unsplit
     terms = tuple([term for term in (*peak.written(), held.overhead_term) if term.bytes])
-    return MemoryResult(
+    return MemoryResult.model_construct(
         total_bytes=fit.total_bytes,
         low_bytes=held.need.low,
         high_bytes=held.need.high,

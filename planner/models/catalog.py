@@ -18,17 +18,19 @@ from planner.records import RecordFiles, records_mentioning
 _NOT_BUILT_FILE: Final = "not-built.json"
 _SUGGESTIONS: Final = 5
 _SHORT: Final = 2
+# In ASCII, as for the dates: a class of all alphabets takes pydantic a hundred times as long to compile.
+_ID: Final = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$"
 _SEPARATORS: Final = re.compile(r"[\s_-]+")
-_WRITTEN_POINT: Final = re.compile(r"(?<=\d)_(?=\d)")  # qwen1_5, phi-1_5
-_NAME_PARTS: Final = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
-_WEIGHT_FORMAT: Final = re.compile(
-    r"(?P<name>.+?)[\s:._-]+(?P<format>i?q\d\w*|awq|gptq|fp8|nf4|fp16|bf16|int[48]|w4a16|[48]-?bit)", re.IGNORECASE
+_WRITTEN_POINT: Final = r"(?<=\d)_(?=\d)"  # qwen1_5, phi-1_5
+_NAME_PARTS: Final = r"[a-z]+|\d+(?:\.\d+)*"
+_WEIGHT_FORMAT: Final = (
+    r"(?i)(?P<name>.+?)[\s:._-]+(?P<format>i?q\d\w*|awq|gptq|fp8|nf4|fp16|bf16|int[48]|w4a16|[48]-?bit)"
 )
 """A model's name with the format of its weights, as files and tags are called: `llama3.1:8b-q4_K_M`."""
-_CONVERTED: Final = re.compile(r"-hf$", re.IGNORECASE)
+_CONVERTED: Final = r"(?i)-hf$"
 """Ending of names of checkpoints in the form of transformers, which people leave out."""
-_REPOSITORY: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
-_PACKAGING: Final = re.compile(r"[-_.](gguf|safetensors|mlx|exl2|unsloth-bnb|bnb|hf)$", re.IGNORECASE)
+_REPOSITORY: Final = r"(?a)[\w.-]{1,96}/[\w.-]{1,96}"
+_PACKAGING: Final = r"(?i)[-_.](gguf|safetensors|mlx|exl2|unsloth-bnb|bnb|hf)$"
 _CONTEXT_FIELDS: Final = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
 _LIST_COMMAND: Final = (
     "The window's list of models, or `gpu-planner models WORDS` in a shell, shows all models; "
@@ -49,7 +51,7 @@ class PublishedSize(Spec):
 class ModelRecord(Spec):
     """One model of the catalog: its configuration, sources and verification."""
 
-    id: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")
+    id: str = Field(pattern=_ID)
     aliases: tuple[str, ...] = ()
     variants: dict[str, str] = Field(
         default={}, description="names of checkpoints of the same network in other weight formats, each with its format"
@@ -69,7 +71,7 @@ class ModelRecord(Spec):
         "recalled_count_checked",
         "other",
     ] = Field(description="kind of source: a copy of config.json, another framework's configuration, a table, …")
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")
+    as_of: str = Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="day on which the sources were read")
     notes: tuple[str, ...] = ()
 
     @field_validator("variants")
@@ -105,7 +107,7 @@ class ModelRecord(Spec):
 class UnsupportedModel(Spec):
     """A model without a formula: a trace answers for it if its configuration is known, else nothing."""
 
-    id: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")
+    id: str = Field(pattern=_ID)
     aliases: tuple[str, ...] = ()
     family: str
     reason: str = Field(min_length=3)
@@ -181,12 +183,12 @@ class ModelCatalog:
         for record in self.records:
             for name in (record.id, *record.aliases):
                 for spelling in (name, name.rpartition("/")[2]):
-                    found.setdefault(name_parts(_CONVERTED.sub("", spelling)), {})[record.id] = None
+                    found.setdefault(name_parts(re.sub(_CONVERTED, "", spelling)), {})[record.id] = None
         return {parts: tuple(ids) for parts, ids in found.items()}
 
     def ids_written_as(self, text: str) -> tuple[str, ...]:
         """Return the ids whose letters and numbers are those of `text`, or else begin with them, of one network."""
-        if exact := self._ids_by_parts.get(name_parts(_CONVERTED.sub("", text)), ()):
+        if exact := self._ids_by_parts.get(name_parts(re.sub(_CONVERTED, "", text)), ()):
             return exact
         begun = self.ids_beginning_with(text)
         networks = [self.record(model_id).config for model_id in begun]
@@ -229,13 +231,13 @@ def _spellings(name: str) -> tuple[str, str]:
 
 def name_parts(name: str) -> tuple[str, ...]:
     """Return the letters and numbers of a model's name: `llama3.1:8b` and `Llama-3.1-8B` have the same."""
-    return tuple(_NAME_PARTS.findall(_WRITTEN_POINT.sub(".", name.casefold())))
+    return tuple(re.findall(_NAME_PARTS, re.sub(_WRITTEN_POINT, ".", name.casefold())))
 
 
 def split_format(name: str) -> tuple[str, str]:
     """Return a model's name without the format of its weights or the kind of its file, and the format or ""."""
-    found = _WEIGHT_FORMAT.fullmatch(name)
-    return (found["name"], found["format"]) if found else (_PACKAGING.sub("", name), "")
+    found = re.fullmatch(_WEIGHT_FORMAT, name)
+    return (found["name"], found["format"]) if found else (re.sub(_PACKAGING, "", name), "")
 
 
 def load_models(folder: Path, *, on_demand: bool = False) -> ModelCatalog:
@@ -310,7 +312,7 @@ def _similar_names_hint(catalog: ModelCatalog, text: str) -> str:
         or get_close_matches(normalize_name(text), spellings, n=_SUGGESTIONS, cutoff=0.6)
     )
     names = tuple(dict.fromkeys(spellings[spelling][0] for spelling in close))[:_SUGGESTIONS]
-    on_hub = f" hf:{text} reads it from the Hugging Face Hub." if _REPOSITORY.fullmatch(text) else ""
+    on_hub = f" hf:{text} reads it from the Hugging Face Hub." if re.fullmatch(_REPOSITORY, text) else ""
     return (f"Close names: {', '.join(names)}. {_LIST_COMMAND}" if names else _LIST_COMMAND) + on_hub
 
 

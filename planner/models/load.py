@@ -11,8 +11,8 @@ from planner.models.architecture import Architecture
 from planner.models.catalog import ModelCatalog, resolve_model
 
 HUB_PREFIX: Final = "hf:"
-_COMMON_NAMES: Final = re.compile(r"(config|model_index)\.json|model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?")
-_PART: Final = re.compile(r"-\d{5}-of-\d{5}$")
+_COMMON_NAMES: Final = r"(config|model_index)\.json|model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?"
+_PART: Final = r"-\d{5}-of-\d{5}$"
 _FILE_ENDINGS: Final = (".json", ".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt")
 
 
@@ -119,6 +119,6 @@ def model_name_from_path(path: Path) -> str:
 
     That is the file's name, or its folder's if the file has a generic name such as config.json.
     """
-    if _COMMON_NAMES.fullmatch(path.name):
+    if re.fullmatch(_COMMON_NAMES, path.name):
         return path.absolute().parent.resolve().name
-    return _PART.sub("", path.stem) if path.suffix in _FILE_ENDINGS else path.resolve().name
+    return re.sub(_PART, "", path.stem) if path.suffix in _FILE_ENDINGS else path.resolve().name

@@ -143,7 +143,7 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
     workload = plan.workload if shared is None else plan.workload.evolve(parallel=shared.parallel)
     settled = resolve_workload(architecture, workload, plan.count)
     memory, fullest = _estimate(settled, cards, plan.corrections)
-    return Evaluation(
+    return Evaluation.model_construct(
         plan=plan,
         workload=settled.workload,
         parameters=architecture.parameters,
@@ -214,7 +214,7 @@ def _evaluate_traced(plan: Plan, facts: "TracedFacts", catalog: Catalog, gpu: Gp
     from planner.trace.analysis.memory import traced_memory  # few plans are of a trace
 
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
-    return Evaluation(
+    return Evaluation.model_construct(
         plan=plan,
         workload=plan.workload,
         parameters=facts.parameters,

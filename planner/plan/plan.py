@@ -82,7 +82,7 @@ class Plan(Spec):
 
     schema_version: Literal[2] = SCHEMA_VERSION
     model: ModelChoice
-    workload: Workload = Inference()
+    workload: Workload = Inference.model_construct()
     gpu: str | None = Field(default=None, description="catalog id of the GPU")
     count: int = Field(
         default_factory=lambda known: _named_card_count(known.get("workload")) or 1,
@@ -95,11 +95,12 @@ class Plan(Spec):
         default=(), description="corrections of the memory estimate, derived from the user's own logs"
     )
     timing: TimeSetting = Field(
-        default=TimeSetting(),
+        default=TimeSetting.model_construct(),
         description="settings of the time estimate: interconnects, input pipeline and a measured speed",
     )
     cost: CostTerms = Field(
-        default=CostTerms(), description="settings of the cost estimate: the job, and terms of renting and owning"
+        default=CostTerms.model_construct(),
+        description="settings of the cost estimate: the job, and terms of renting and owning",
     )
 
     @model_validator(mode="before")

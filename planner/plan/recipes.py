@@ -212,7 +212,7 @@ class Preset(Spec):
     gpu: str | None = Field(default=None, description="catalog id of the GPU")
     count: int = Field(default=1, ge=1)
     sources: tuple[str, ...] = Field(min_length=1, description="links to the source of each number")
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")
+    as_of: str = Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="day on which the sources were read")
     notes: tuple[str, ...] = Field(default=(), description="differences from the original setup")
 
     def __hash__(self) -> int:

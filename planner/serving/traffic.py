@@ -304,7 +304,7 @@ class TrafficPreset(Spec):
     traffic: Traffic
     targets: Targets
     sources: tuple[str, ...] = Field(min_length=1, description="source of each number")
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")
+    as_of: str = Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="day on which the sources were read")
     notes: tuple[str, ...] = Field(default=(), description="what was assumed")
 
 

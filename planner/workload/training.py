@@ -196,7 +196,7 @@ class Training(Spec):
     ] = None
     alignment: Annotated[
         Alignment, Field(description="preference tuning or reinforcement learning"), Presentation(group="alignment")
-    ] = Alignment()
+    ] = Alignment.model_construct()
     gradient_clipping: Annotated[
         bool,
         Field(title="Gradient clipping", description="clip gradients by their norm"),
@@ -314,7 +314,7 @@ class Training(Spec):
             leads=True,
         ),
     ] = DEFAULT
-    parallel: Parallel = Parallel()
+    parallel: Parallel = Parallel.model_construct()
     gpus: UnequalCards = ()
     other_processes_bytes: OtherProcesses = 0
 

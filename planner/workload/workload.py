@@ -278,17 +278,17 @@ class Inference(Spec):
     ] = None
     diffusion: Annotated[
         Diffusion, Field(description="settings of a diffusion pipeline"), Presentation(shown_when=is_diffusion)
-    ] = Diffusion()
+    ] = Diffusion.model_construct()
     engine: Annotated[
         FlatSettings,
         Field(validate_default=True, description="settings of the inference engine, by its own names"),
         Presentation(group="software"),
-    ] = EngineSettings()
+    ] = EngineSettings.model_construct()
     speculation: Annotated[
         Speculation,
         Field(description="speculative decoding: how tokens are drafted"),
         Presentation(group="besides", shown_when=has_drafts),
-    ] = Speculation()
+    ] = Speculation.model_construct()
     common_prefix: Annotated[
         int,
         Field(
@@ -327,8 +327,8 @@ class Inference(Spec):
         ServedAdapters,
         Field(description="LoRA adapters that an engine serves beside each other"),
         Presentation(group="besides", shown_when=serves_adapters),
-    ] = ServedAdapters()
-    parallel: Parallel = Parallel()
+    ] = ServedAdapters.model_construct()
+    parallel: Parallel = Parallel.model_construct()
     gpus: UnequalCards = ()
     other_processes_bytes: OtherProcesses = 0
 

@@ -3,7 +3,10 @@
 import pytest
 from small_models import small_llama
 
+from planner.base import Spec
+from planner.cost.terms import DEFAULT_JOBS, CostTerms
 from planner.errors import SpecError
+from planner.performance.setting import TimeSetting
 from planner.plan.evaluate import architecture_of, evaluate, find_fits, fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Parallel, Training
@@ -34,6 +37,16 @@ def test_a_plan_with_a_card_gets_a_verdict(catalog):
     assert result.memory.capacity_bytes == catalog.hardware.usable_memory(result.gpu).bytes
     assert result.smallest_fits == ()
     assert result.parameters == result.active_parameters == catalog.models.record(LLAMA_8B.model.id).parameters
+
+
+def test_results_and_defaults_made_without_validation_are_what_validation_makes(catalog, plan):
+    evaluation = evaluate(plan.evolve(gpu="rtx-4090"), catalog)
+    for made in (evaluation, evaluation.memory, CostTerms(), TimeSetting(), Inference(), *DEFAULT_JOBS.values()):
+        fields = {name: getattr(made, name) for name in type(made).model_fields}
+        assert type(made).model_validate(fields, strict=True) == made
+        for value in fields.values():
+            if isinstance(value, Spec):
+                assert type(value).model_validate(value.model_dump()) == value
 
 
 def test_a_plan_that_is_too_large_does_not_fit(catalog):

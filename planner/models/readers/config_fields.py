@@ -249,7 +249,7 @@ class ConfigDefaults(Spec):
         description="default values by field; composite classes list the defaults of missing components"
     )
     sources: tuple[str, ...] = Field(min_length=1)
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")
+    as_of: str = Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="day on which the sources were read")
 
 
 def config_defaults(model_type: str) -> Mapping[str, Any]:

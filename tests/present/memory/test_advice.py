@@ -3,12 +3,7 @@
 from planner.plan.advice.advise import CHANGES, advise
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.memory.advice import (
-    NO_TRACE_ADVICE,
-    advice_row,
-    advice_title,
-    no_advice_sentence,
-)
+from planner.present.memory.advice import NO_TRACE_ADVICE, advice_row, advice_title, no_advice_sentence
 from planner.present.memory.verdict import needs_change
 from planner.workload.workload import Inference, Training
 
