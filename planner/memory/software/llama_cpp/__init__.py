@@ -38,7 +38,7 @@ _GRAPH_SOURCE: Final = (
     "llama.cpp 0.5.0 src/llama-graph.cpp, laid out as ggml/src/ggml-alloc.c does; equal to what its CPU build reserves"
 )
 _OFFLOAD_SOURCE: Final = (
-    "llama.cpp 0.5.0 ggml-backend.cpp: weights in RAM are copied to the card for batches of 32 rows"
+    "llama.cpp 0.5.0 ggml-backend.cpp: weights in RAM are copied to the GPU for batches of 32 rows"
 )
 _FLOAT: Final = 4
 _UNCHECKED_SHARE: Final = 0.3
@@ -123,7 +123,7 @@ class LlamaCpp(ServingMemory):
             return (
                 f"llama.cpp runs on it through {_UNREAD_BACKENDS[gpu.vendor]}, which this estimate does not describe",
             )
-        return ("llama.cpp has no backend for this card",)
+        return ("llama.cpp has no backend for this GPU",)
 
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
