@@ -143,7 +143,7 @@ _BOARD_SLOTS: Final = 7
 _SLOTS: Final = {"Single-slot": 1, "Dual-slot": 2, "Triple-slot": 3}
 _SUPPLY_STEP_WATTS: Final = 50
 _MIN_LIMIT_SHARE: Final = 0.5
-NOISE_UNKNOWN: Final = "unknown: vendors publish no noise level per card, and partner coolers differ"
+NOISE_UNKNOWN: Final = "unknown: vendors publish no noise level per GPU, and partner coolers differ"
 """Reason why a build has no noise figure."""
 
 

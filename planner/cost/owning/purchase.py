@@ -40,7 +40,7 @@ class Purchase(Spec):
         if named != (self.gpu_count is not None) or (self.gpu is not None and bool(self.candidates)):
             raise ValueError("needs either one GPU or several candidates, with their number, or neither")
         if named != (self.kind in ("gpu", "server")):
-            raise ValueError(f"a {self.kind} {'must not name a card' if named else 'must name its card'}")
+            raise ValueError(f"a {self.kind} {'must not name a GPU' if named else 'must name its GPU'}")
         return self
 
 
