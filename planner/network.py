@@ -197,7 +197,7 @@ class HttpClient:
             size += len(piece)
             if size > self._most_bytes:
                 raise NetworkError(
-                    f"{_host(url)} sends more than {self._most_bytes:,} bytes", "Ask for fewer cards or hosts."
+                    f"{_host(url)} sends more than {self._most_bytes:,} bytes", "Ask for fewer GPUs or hosts."
                 )
         if stated.isdigit() and size < int(stated):
             raise NetworkError(

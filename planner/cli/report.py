@@ -85,7 +85,8 @@ def _evidence_lines(row: TermRow) -> Iterator[str]:
     if row.substituted != row.formula:
         yield f"= {row.substituted}"
     for symbol in row.symbols:
-        yield f"{symbol.name} = {symbol.value}: {symbol.meaning} (from the {symbol.origin})"
+        origin = "GPU" if symbol.origin == "card" else symbol.origin
+        yield f"{symbol.name} = {symbol.value}: {symbol.meaning} (from the {origin})"
     yield from map(_part_line, row.parts)
     if not all(part.source in row.source for part in row.parts) or not row.parts:
         yield f"source: {row.source}"

@@ -51,7 +51,7 @@ class Service(Spec):
         default=0.8,
         gt=0,
         le=1,
-        description="planned utilization of the cards at peak load; higher values make requests wait",
+        description="planned utilization of the GPUs at peak load; higher values make requests wait",
     )
     hourly_shares: tuple[float, ...] = Field(
         default=(), description="relative load of each hour of the day, instead of the peak factor"

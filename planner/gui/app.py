@@ -35,7 +35,7 @@ from planner.plan.catalog import load_catalog_or_bundled
 if TYPE_CHECKING:
     from planner.monitor.readings.inventory import Device
 
-_DETECTION: Final = "detection of this machine's cards"
+_DETECTION: Final = "detection of this machine's GPUs"
 _LONGEST_START_SECONDS: Final = 10.0
 """Timeout for opening the GPU driver; for a slower driver, the Monitor tab detects the cards and shows progress."""
 CANNOT_START: Final = 3

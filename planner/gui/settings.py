@@ -43,7 +43,7 @@ class CatalogSettings(Spec):
     system_filters: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="saved filters of systems by name"
     )
-    compared: tuple[str, ...] = Field(default=(), description="ids of the compared cards and systems")
+    compared: tuple[str, ...] = Field(default=(), description="ids of the compared GPUs and systems")
     only_differences: bool = False
     circuit: str = Field(
         default="120V-15A", description="electrical circuit of the builds, a key of `planner.hardware.power.CIRCUITS`"

@@ -104,7 +104,7 @@ class Provenance(Spec):
     """The origin of a figure: its basis, certainty, source and date."""
 
     basis: Basis = Field(
-        description="basis of the figure: published in a document, derived by a formula, measured on a card, or yours"
+        description="basis of the figure: published in a document, derived by a formula, measured on a GPU, or yours"
     )
     certainty: Certainty = Field(
         description="certainty of the figure, such as confirmed (two documents agree) or yours (entered by the user)"
@@ -166,11 +166,11 @@ class Rate(Spec):
 class MigSlice(Spec):
     """The slice of a card (MIG) that a record describes."""
 
-    gpu: Line = Field(description="catalog id of the whole card")
+    gpu: Line = Field(description="catalog id of the whole GPU")
     profile: Line = Field(description="profile in nvidia-smi, such as 3g.40gb")
-    memory_share: float = Field(gt=0, le=1, description="share of the card's memory slices")
-    compute_share: float = Field(gt=0, le=1, description="share of the card's multiprocessors")
-    most: int = Field(ge=1, description="number of such slices on one card")
+    memory_share: float = Field(gt=0, le=1, description="share of the GPU's memory slices")
+    compute_share: float = Field(gt=0, le=1, description="share of the GPU's multiprocessors")
+    most: int = Field(ge=1, description="number of such slices on one GPU")
 
 
 class Gpu(Spec):
@@ -191,12 +191,12 @@ class Gpu(Spec):
     machines: tuple[Line, ...] = Field(
         default=(), description="computers that are sold with the chip, such as Mac Studio"
     )
-    announced: DayOrLess | None = Field(default=None, description="when the vendor presented the card, if long before")
-    released: DayOrLess | None = Field(default=None, description="when the card was first sold or rented")
+    announced: DayOrLess | None = Field(default=None, description="when the vendor presented the GPU, if long before")
+    released: DayOrLess | None = Field(default=None, description="when the GPU was first sold or rented")
 
     memory_label: Line = Field(description="memory size as marketed, such as 24 GB; not for computing")
     memory_bytes: int | None = Field(
-        gt=0, le=_MOST_BYTES, description="physical memory of the card, without disabled DRAM"
+        gt=0, le=_MOST_BYTES, description="physical memory of the GPU, without disabled DRAM"
     )
     usable_memory_bytes: int | None = Field(
         default=None,
@@ -238,16 +238,16 @@ class Gpu(Spec):
     form_factor: Line | None = None
     interconnect: Line | None = None
     mig: bool | None = None
-    mig_slice: MigSlice | None = Field(default=None, description="slice of a card (MIG), if the record is of one")
+    mig_slice: MigSlice | None = Field(default=None, description="slice of a GPU (MIG), if the record is of one")
     ecc: bool | None = None
     launch_price_usd: float | None = Field(default=None, gt=0, le=MOST_USD)
 
     preliminary: bool = Field(
-        default=False, description="whether the card is only announced, so that figures may change"
+        default=False, description="whether the GPU is only announced, so that figures may change"
     )
-    own: bool = Field(default=False, description="whether the user added or changed the card")
+    own: bool = Field(default=False, description="whether the user added or changed the GPU")
     purchase_price_usd: float | None = Field(
-        default=None, gt=0, le=MOST_USD, description="price in USD that the user paid for one card"
+        default=None, gt=0, le=MOST_USD, description="price in USD that the user paid for one GPU"
     )
     provenance: Provenance
     figure_notes: tuple[FigureNote, ...] = ()

@@ -40,13 +40,13 @@ KINDS: Final[dict[str, str]] = {
         "HBM is memory in stacks beside the chip, as in most data center GPUs: several times as fast as GDDR, which "
         "sits around the chip, and more expensive."
     ),
-    "VRAM": "VRAM is a card's own memory, the column Memory; search for an amount, such as 24 GB, or at least 24 GB.",
+    "VRAM": "VRAM is a GPU's own memory, the column Memory; search for an amount, such as 24 GB, or at least 24 GB.",
     "CACHE": (
         "Caches hold what was just read, so that it is not read from memory again: the L1 cache serves one group of "
-        "cores and the L2 cache the whole chip; the details of a card have their sizes where they are published."
+        "cores and the L2 cache the whole chip; the details of a GPU have their sizes where they are published."
     ),
     "NVLINK": (
-        "NVLink joins NVIDIA's GPUs several times as fast as PCIe, as a bridge between two cards or through NVSwitch "
+        "NVLink joins NVIDIA's GPUs several times as fast as PCIe, as a bridge between two GPUs or through NVSwitch "
         "among all of a server."
     ),
     "NVSWITCH": (
@@ -93,7 +93,7 @@ KINDS: Final[dict[str, str]] = {
     ),
     "INFINIBAND": (
         "InfiniBand is a network between servers, and matters for a model on several of them: it belongs to a system, "
-        "not to a card."
+        "not to a GPU."
     ),
 }
 """One sentence on each kind of hardware, and on what sets it apart.

@@ -227,13 +227,19 @@ def _part_that_is_a_name(catalog: HardwareCatalog, text: str) -> str:
 
 
 def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
-    """Return the ids of accelerators with a name spelled similarly to `text`, first those with its digits swapped."""
+    """Return the ids of accelerators with a name spelled similarly to `text`.
+
+    Those with its digits swapped come first, and those with one left out: "490" is close to the RTX 4090.
+    """
     from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
 
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
     close = get_close_matches(text.lower(), spelt, n=_SUGGESTIONS, cutoff=0.6)
-    close.sort(key=lambda name: sorted(filter(str.isdigit, name)) != sorted(filter(str.isdigit, text)))
-    return tuple(dict.fromkeys(spelt[name] for name in close))
+    number = next((number for number in _DIGITS.findall(text) if _MODEL_NUMBER.match(number)), "")
+    with_one_more = re.compile(r"(?<!\d)" + r"\d?".join(number) + r"(?!\d)")
+    longer = [name for name in spelt if number and with_one_more.search(name)]
+    swapped = [name for name in close if sorted(filter(str.isdigit, name)) == sorted(filter(str.isdigit, text))]
+    return tuple(dict.fromkeys(spelt[name] for name in (*swapped, *longer, *close)))
 
 
 # Splitting all names takes tens of milliseconds, and a refresh of prices resolves thousands of cards.

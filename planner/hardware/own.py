@@ -36,9 +36,9 @@ class CardChange(Spec):
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    gpu: Line = Field(description="catalog id of the card")
+    gpu: Line = Field(description="catalog id of the GPU")
     purchase_price_usd: float | None = Field(
-        default=None, gt=0, le=MOST_USD, description="price in USD that the user paid for one card"
+        default=None, gt=0, le=MOST_USD, description="price in USD that the user paid for one GPU"
     )
     power_limit_watts: float | None = Field(
         default=None, gt=0, le=MOST_WATTS, description="power limit, as set with nvidia-smi -pl"
@@ -151,7 +151,7 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
     """
     gpu_id = _BETWEEN_WORDS.sub("-", name.lower()).strip("-.")
     if not gpu_id:
-        raise SpecError("name", "needs a letter or a digit", "Enter the name of the card, such as RTX 4090 48 GB.")
+        raise SpecError("name", "needs a letter or a digit", "Enter the name of the GPU, such as RTX 4090 48 GB.")
     given = figures.model_dump(exclude_none=True)
     fresh = {} if figures.memory_bytes is None else _memory_size_fields(figures.memory_bytes)
     mine = (*given, *(field for field, value in fresh.items() if value is not None))
@@ -274,8 +274,8 @@ def _power_limit_problem(hardware: HardwareCatalog, change: CardChange) -> OwnPr
 _MOST_BYTES: Final = 16 * MIB
 _FILE_KIND: Final = "hardware file"
 _HINT: Final = (
-    'A hardware file holds {"cards": [...], "changes": [...]}, a list of cards or one card. In the window, '
-    "“Add a GPU like this one…” (menu Catalog, Your own) makes a card without a file; in a shell, "
+    'A hardware file holds {"cards": [...], "changes": [...]}, a list of these or one GPU. In the window, '
+    "“Add a GPU like this one…” (menu Catalog, Your own) adds one without a file; in a shell, "
     '`gpu-planner gpus --show "RTX 4090" --json` prints one to start from.'
 )
 _REPAIR_HINT: Final = "Fix the file in an editor, or move it away to start over; until then it is not overwritten."

@@ -143,7 +143,7 @@ _BOARD_SLOTS: Final = 7
 _SLOTS: Final = {"Single-slot": 1, "Dual-slot": 2, "Triple-slot": 3}
 _SUPPLY_STEP_WATTS: Final = 50
 _MIN_LIMIT_SHARE: Final = 0.5
-NOISE_UNKNOWN: Final = "unknown: vendors publish no noise level per card, and partner coolers differ"
+NOISE_UNKNOWN: Final = "unknown: vendors publish no noise level per GPU, and partner coolers differ"
 """Reason why a build has no noise figure."""
 
 
@@ -248,19 +248,19 @@ def efficiency(build: Build, cards_watts: float) -> float:
 
 
 _TITLES: Final = (
-    ("cards", "Cards", "W"),
-    ("load", "Cards and host", "W"),
+    ("cards", "GPUs", "W"),
+    ("load", "GPUs and host", "W"),
     ("spikes", "Maximum spikes of 100 µs", "W"),
     ("supply", "Minimum ATX 3 supply", "W"),
     *WALL_TITLES,
     ("slots", "Slots", ""),
 )
-_BOARD_POWER: Final = "board power of the cards, or their power limit if set"
+_BOARD_POWER: Final = "board power of the GPUs, or their power limit if set"
 _EXCURSION_SOURCE: Final = "PCIe CEM 5.0: a card may draw three times its power for 100 µs"
 _SUPPLY_SOURCE: Final = "ATX 3: a supply delivers its rating for hours and twice its rating for 100 µs"
 _SERVER_SUPPLIES: Final = "the server's own power supplies"
 _RATING_SOURCE: Final = "80 PLUS: minimum efficiency at half and at full load"
-_FORM: Final = "form factors of the cards; slot counts of modules on a baseboard are unknown"
+_FORM: Final = "form factors of the GPUs; slot counts of modules on a baseboard are unknown"
 
 
 def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
@@ -313,7 +313,7 @@ def _connector_texts(build: Build) -> Iterator[str]:
         elif watts is not None and watts <= _SLOT_WATTS:
             yield f"{each.gpu.name}: none; the slot supplies 75 W."
         elif watts is not None:
-            whose = "for each card " if each.count > 1 else ""
+            whose = "for each GPU " if each.count > 1 else ""
             eights = ceil((watts - _SLOT_WATTS) / _EIGHT_PIN_WATTS)
             sixteen = ", or one 16-pin plug (12V-2x6)" if watts <= _SIXTEEN_PIN_WATTS else ""
             yield f"{each.gpu.name}: {whose}{eights} or more 8-pin plugs{sixteen}, each on its own cable."
@@ -326,7 +326,7 @@ def _circuit_warnings(build: Build) -> Iterator[str]:
     named = " and ".join(f"{each.count} × {each.gpu.name}" for each in build.cards)
     draw = "draws" if sum(each.count for each in build.cards) == 1 else "draw"
     limit = _fitting_limit_watts(build)
-    instead = f", or a power limit of {limit:,.0f} W on each card" if limit else ""
+    instead = f", or a power limit of {limit:,.0f} W on each GPU" if limit else ""
     yield (
         f"{named} {draw} {wall:,.0f} W from the wall; one {circuit.name} circuit supplies "
         f"{circuit.continuous_watts:,.0f} W continuously: use {circuit.needed_circuits(wall)} circuits{instead}."

@@ -36,7 +36,7 @@ FEATURES: Final[dict[Feature, str]] = {
 """The displayed software features in order, with titles; other number formats are shown only if unsupported."""
 _FORMATS: Final[frozenset[Feature]] = frozenset(("fp64", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"))
 _ONLY_NVIDIA: Final[frozenset[Feature]] = frozenset(("marlin", "mig", "cuda", "driver", "flash-attention-3"))
-_NOT_READ: Final = "none of the sources states the support for this card"
+_NOT_READ: Final = "none of the sources states the support for this GPU"
 _HAS_RATE: Final = "a rate is published for this format"
 
 
@@ -155,7 +155,7 @@ class PublishedSpeed(Spec):
     """One published benchmark result; settings that the source does not state are None."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
-    gpu: str = Field(min_length=1, description="catalog id of the card")
+    gpu: str = Field(min_length=1, description="catalog id of the GPU")
     gpu_count: int = Field(ge=1)
     task: SpeedTask
     model: str = Field(min_length=1, description="name of the model in the source")
@@ -167,7 +167,7 @@ class PublishedSpeed(Spec):
     framework: str = Field(min_length=1)
     value_per_second: float = Field(gt=0, allow_inf_nan=False)
     unit: SpeedUnit
-    per_gpu: bool = Field(default=False, description="whether the value is per card, not the total")
+    per_gpu: bool = Field(default=False, description="whether the value is per GPU, not the total")
     source: str = Field(min_length=3)
     as_of: str = Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="day on which the source was read")
 

@@ -46,7 +46,7 @@ class Correction(Spec):
     """Corrections of memory terms derived from one log, valid for one model type, task, program and card."""
 
     terms: tuple[TermCorrection, ...]
-    gpu: str = Field(description="id of the card in the catalog")
+    gpu: str = Field(description="id of the GPU in the catalog")
     model_type: str
     profile: str = Field(description="profile of the workload: the name of the engine or training program")
     task: Literal["training", "inference"]

@@ -13,8 +13,8 @@ from planner.units import ceil_div
 
 _WITH_A_DESKTOP: Final = ("consumer", "workstation")
 _PLATFORM: Final = (
-    "Usable memory assumes Linux and no desktop on this GPU. Otherwise, enter the memory that nvidia-smi shows before "
-    "your run under “Used by other programs”."
+    "Usable memory assumes Linux and no desktop on this GPU. Otherwise, set the memory used by other programs "
+    "to what nvidia-smi shows before your run."
 )
 _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "other_models", "kv_cache", "state")
 

@@ -121,7 +121,7 @@ class Architecture(Spec):
         default=0, ge=0, description="bytes of the causal masks that modules keep beside their parameters (GPT-Neo)"
     )
     tensor_cards: int = Field(
-        default=1, ge=1, description="number of tensor-parallel cards of which this network is one's share"
+        default=1, ge=1, description="number of tensor-parallel GPUs of which this network is one's share"
     )
     further_layers: int = Field(
         default=0, ge=0, description="layers of the checkpoint that predict further tokens (MTP), which are not counted"

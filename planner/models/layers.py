@@ -236,7 +236,7 @@ class Layer(Spec):
     stream_shards: int = Field(
         default=1,
         ge=1,
-        description="number of cards over which the tokens of norms, dropout and residual stream are sharded",
+        description="number of GPUs over which the tokens of norms, dropout and residual stream are sharded",
     )
     tensors: tuple[Tensor, ...]
 

@@ -67,7 +67,7 @@ def scale_to_measured(
         term.evolve(seconds=term.seconds * ratio, overlapped_seconds=term.overlapped_seconds * ratio)
         for term in estimated.terms
     )
-    where = "on these cards" if is_same else "on other cards, scaled by the ratio of the two estimates"
+    where = "on these GPUs" if is_same else "on other GPUs, scaled by the ratio of the two estimates"
     note = f"Measured {where}; the estimate was {1 / ratio:.2f} times as long; all terms are scaled alike."
     return estimated.evolve(
         **_scaled_figures(estimated, _TIMES, ratio, spread),

@@ -333,7 +333,7 @@ def class_source(family: MatrixFamily, bits: InputBits) -> str:
         return (
             f"isolated products (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINING_FRACTION:g} in training"
         )
-    return "no measurement of this card family: the median of the other families"
+    return "no measurement of this GPU family: the median of the other families"
 
 
 def training_sources(family: MatrixFamily, bits: InputBits) -> int:

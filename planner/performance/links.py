@@ -9,7 +9,7 @@ from planner.hardware.gpu import Gpu, parse_link_bytes_per_s
 from planner.performance.setting import CardLink, TimeSetting
 
 _TABLES_SOURCE: Final = (
-    "bus bandwidth with large messages on 2, 4 and 8 cards: ai-dynamo/aiconfigurator 095f58a, NCCL tables (512 Mi half "
+    "bus bandwidth with large messages on 2, 4 and 8 GPUs: ai-dynamo/aiconfigurator 095f58a, NCCL tables (512 Mi half "
     "elements)"
 )
 _SHARE_SOURCE: Final = (

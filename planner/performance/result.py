@@ -113,10 +113,10 @@ class TimeResult(Spec):
     terms: tuple[TimeTerm, ...] = ()
     """Parts of the time, whose exposed seconds sum to `seconds`."""
     flops_per_step: float | None = Field(
-        default=None, description="FLOPs of the model on all cards, without recomputation"
+        default=None, description="FLOPs of the model on all GPUs, without recomputation"
     )
     mfu_fraction: float | None = Field(
-        default=None, description="share of the cards' dense rate that the model's FLOPs use"
+        default=None, description="share of the GPUs' dense rate that the model's FLOPs use"
     )
     unsupported: str | None = None
     """Reason if there is no time at all."""

@@ -20,7 +20,7 @@ class MeasuredSpeed(Spec):
 
     value: float = Field(gt=0, description="measured speed in `unit`")
     unit: Literal["tokens/s", "samples/s", "seconds/step"]
-    gpu: str | None = Field(default=None, description="catalog id of the card on which the speed was measured")
+    gpu: str | None = Field(default=None, description="catalog id of the GPU on which the speed was measured")
     count: int | None = Field(default=None, ge=1)
     note: str = Field(default="", max_length=500)
 
@@ -29,15 +29,15 @@ class TimeSetting(Spec):
     """Settings that affect the time but not the memory; `None` is the default of the cards."""
 
     cards_per_node: int | None = Field(
-        default=None, ge=1, le=1024, description="cards in one node; by default 8, or all cards of a rack"
+        default=None, ge=1, le=1024, description="GPUs in one node; by default 8, or all GPUs of a rack"
     )
     link: CardLink | None = Field(
-        default=None, description="link between the cards in one node; by default from the catalog"
+        default=None, description="link between the GPUs in one node; by default from the catalog"
     )
     network_bytes_per_s: float | None = Field(
         default=None,
         gt=0,
-        description="bandwidth from each card to other nodes; by default one network port of the card's generation",
+        description="bandwidth from each GPU to other nodes; by default one network port of the GPU's generation",
     )
     matrix_format: Literal["fp8", "fp4"] | None = Field(
         default=None,
@@ -57,7 +57,7 @@ class TimeSetting(Spec):
     )
     overlaps_experts: bool = Field(
         default=False,
-        description="whether tokens are sent to experts on other cards while another micro-batch is computed",
+        description="whether tokens are sent to experts on other GPUs while another micro-batch is computed",
     )
     compiled: bool = Field(default=False, description="whether the network is compiled (torch.compile)")
     channels_last: bool = Field(
@@ -70,7 +70,7 @@ class TimeSetting(Spec):
         description="denoising steps of an image, each with one or two passes; by default 30",
     )
     input_samples_per_second: float | None = Field(
-        default=None, gt=0, description="loading rate in sequences or images per second, for all cards together"
+        default=None, gt=0, description="loading rate in sequences or images per second, for all GPUs together"
     )
     parameter_server: bool = Field(
         default=False, description="whether gradients are summed on one host instead of by a collective"

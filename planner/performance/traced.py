@@ -289,7 +289,7 @@ def _elementwise_term(counts: OperationCounts, gpu: Gpu, time: ModuleTime, moved
         handled = library_symbol("e", time.elements_per_s, "elements per second that the multiprocessors normalise")
         return _term("elementwise", time.memory, "n ÷ e", (outputs, handled), _NORMALISED)
     passed = library_symbol("b", moved, "passes over memory per output element of a product")
-    bandwidth = card_symbol("B", gpu.bandwidth_bytes_per_s or 0.0, "memory bandwidth of the card in bytes per second")
+    bandwidth = card_symbol("B", gpu.bandwidth_bytes_per_s or 0.0, "memory bandwidth of the GPU in bytes per second")
     return _term("elementwise", time.memory, "b × n × w ÷ B", (passed, outputs, bandwidth))
 
 
@@ -318,7 +318,7 @@ def _gradient_exchange_terms(step: TracedStep, links: Links, cards: int, seconds
             symbols=(
                 library_symbol("g", cards, "cards"),
                 traced_symbol("G", step.gradient_bytes, "bytes of gradients"),
-                card_symbol("B", links.bus_bytes_per_s(cards), "bandwidth between the cards in bytes per second"),
+                card_symbol("B", links.bus_bytes_per_s(cards), "bandwidth between the GPUs in bytes per second"),
             ),
             source=links.source,
             certainty="measured",

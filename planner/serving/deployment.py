@@ -31,7 +31,7 @@ class Disaggregation(Spec):
     prefill_replicas: int = Field(ge=1, le=4_096)
     decode_replicas: int = Field(ge=1, le=4_096)
     link_bytes_per_s: float | None = Field(
-        default=None, gt=0, description="bandwidth of the transfer; by default that of the cards' own network or links"
+        default=None, gt=0, description="bandwidth of the transfer; by default that of the GPUs' own network or links"
     )
 
 
@@ -167,7 +167,7 @@ def _obstacle(architecture: Architecture, memory: MemoryResult) -> str:
     if memory.unsupported:
         return "; ".join(memory.unsupported)
     if memory.verdict == "does-not-fit":
-        return "the model does not fit on these cards"
+        return "the model does not fit on these GPUs"
     if memory.cache_pool is not None and memory.cache_pool.tokens < 1:
         return "no memory is left for the KV cache"
     return ""

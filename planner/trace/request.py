@@ -220,7 +220,7 @@ class TraceRequest(Spec):
     )
     device: Literal["cpu", "cuda"] = Field(default="cuda", description="device whose operators are emulated")
     compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
-    card: TracedCard | None = Field(default=None, description="what torch.cuda says of the card")
+    card: TracedCard | None = Field(default=None, description="what torch.cuda says of the GPU")
 
     @model_validator(mode="after")
     def _check_script(self) -> Self:

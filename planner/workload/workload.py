@@ -47,7 +47,7 @@ class ServedAdapters(Spec):
 
     slots: Annotated[
         int,
-        Field(ge=0, le=10_000, title="LoRA slots", description="LoRA adapters that are on the card at once"),
+        Field(ge=0, le=10_000, title="LoRA slots", description="LoRA adapters that are on the GPU at once"),
         Presentation(
             "--lora-slots",
             explanation="An engine reserves each slot for the highest rank at its start, also while it is empty.",
@@ -300,7 +300,7 @@ class Inference(Spec):
         Presentation(
             "--common-prefix",
             "besides",
-            explanation="With a prefix cache, whole blocks of it are on the card once, not once for each request.",
+            explanation="With a prefix cache, whole blocks of it are on the GPU once, not once for each request.",
             unit="tokens",
             stops=(0, *doubling(256, 32_768)),
             brief="prompts begin with {} common tokens",

@@ -44,7 +44,7 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     assert {step["key"]: step["value"] for step in build["figures"]}["cards"] == 500
     assert said("--build", "2 x rtx-3090").startswith("2 × GeForce RTX 3090 limited to 250 W, host of 450 W, ")
     (connector,) = build["connectors"]
-    assert "for each card 2 or more 8-pin plugs" in connector
+    assert "for each GPU 2 or more 8-pin plugs" in connector
     assert "GeForce RTX 3090" in said("--where", "paid < 800")
     assert said("--own").splitlines() == [
         "my-4090: RTX 4090 48 GB of mine, 24 GB",

@@ -62,7 +62,7 @@ def test_the_measurement_is_written_to_a_plan_that_fit_reads(capsys, log, tmp_pa
     ("words", "message"),
     [
         ((*TRAIN, "--save", "plan.json"), "there is nothing measured to write"),
-        (("verify", "meta-llama/Llama-3.1-8B", "--profile", "vllm"), "GPUs of one kind"),
+        (("verify", "meta-llama/Llama-3.1-8B", "--profile", "vllm"), "the plan has no GPU"),
     ],
 )
 def test_wrong_input_is_refused(capsys, words, message):

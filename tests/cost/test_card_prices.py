@@ -26,7 +26,7 @@ def _bought(number: int, usd: float, price_kind: str, day: str | None, **more: o
     return Purchase.model_validate(
         {
             "id": f"p{number}",
-            "item": "a card",
+            "item": "a GPU",
             "price_usd": usd,
             "price_kind": price_kind,
             "price_date": day,
@@ -87,7 +87,7 @@ def test_a_history_is_the_lowest_price_of_each_day_of_one_seller() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"provider": "Another"}, {"region": "us"}, {"gpu_count": 8}], ids=["seller", "region", "number of cards"]
+    "other", [{"provider": "Another"}, {"region": "us"}, {"gpu_count": 8}], ids=["seller", "region", "number of GPUs"]
 )
 def test_what_is_not_alike_has_no_history(other: dict[str, object]) -> None:
     one = {"provider": "Cloud", "region": "eu"}
@@ -167,7 +167,7 @@ def test_what_is_doubtful_or_a_whole_server_is_kept_apart() -> None:
     assert len(prices.doubtful) == 6
     assert prices.doubtful[1].remarks == ("of a bare chip",)
     assert [point.price_usd for point in prices.servers] == [2_000]
-    assert prices.servers[0].remarks == ("8,000 USD for 4 (a card)",)
+    assert prices.servers[0].remarks == ("8,000 USD for 4 (a GPU)",)
 
 
 def test_each_doubt_has_its_reason() -> None:

@@ -100,10 +100,10 @@ def test_a_bad_offer_is_named_with_file_and_field(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"gpu": None}, "either one card or several candidates"),
-        ({"candidates": ["l4", "l40"]}, "either one card or several candidates"),
-        ({"kind": "networking"}, "a networking must not name a card"),
-        ({"gpu": None, "gpu_count": None}, "a gpu must name its card"),
+        ({"gpu": None}, "either one GPU or several candidates"),
+        ({"candidates": ["l4", "l40"]}, "either one GPU or several candidates"),
+        ({"kind": "networking"}, "a networking must not name a GPU"),
+        ({"gpu": None, "gpu_count": None}, "a gpu must name its GPU"),
         ({"price_usd": -5}, "must be at least 50"),
     ],
 )

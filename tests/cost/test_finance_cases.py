@@ -92,7 +92,7 @@ CASES = [
             "monthly": SERVER * 0.08 / 12 + 8 * 0.7 * 1.8214 * 1.56 * 0.75 * MONTH * 0.0826,
             # cards are 1 / 1.64 of a server, and hosts keep half of what cards keep
             "resale": FIVE_YEARS * (SERVER / 1.64 + SERVER * (1 - 1 / 1.64) / 2),
-            "rented hour of a card": 55.04 / 8,
+            "rented hour of a GPU": 55.04 / 8,
         },
     ),
     Case(
@@ -139,11 +139,11 @@ CASES = [
         },
     ),
     Case(
-        "a card that is owned already, in Germany",
+        "a GPU that is owned already, in Germany",
         RTX_3090,
         1,
         terms(Run(amount=10), BuyTerms(place="desk", owned=True), region="DE"),
-        {"upfront": 0, "a run on own cards": 0.35 * 1.8 * 0.75 * 10 * 0.404, "resale": 0},
+        {"upfront": 0, "a run on own GPUs": 0.35 * 1.8 * 0.75 * 10 * 0.404, "resale": 0},
     ),
     Case(
         "reserved for three years against on demand, half of the day",
@@ -178,7 +178,7 @@ CASES = [
         {
             "rent": 300 * 55.04,
             # The server, with 8 % a year and electricity for the hours of the run, and sold after five years.
-            "a run on own cards": (
+            "a run on own GPUs": (
                 SERVER * (1 + 299.5 / 8_766 * 0.08)
                 + 8 * 0.7 * 1.8214 * 1.56 * 0.0826 * 0.75 * 299.5
                 - FIVE_YEARS * SERVER * (1 / 1.64 + (1 - 1 / 1.64) / 2)
@@ -248,7 +248,7 @@ CASES = [
             "rent": 4 * MONTH * 1.09,
             "upfront": 4 * 5_000,
             "monthly": 0.35 * 1.8 * 0.75 * 0.8 * MONTH * 0.1,
-            "rented hour of a card": 1.09,
+            "rented hour of a GPU": 1.09,
         },
         Throughput(samples_per_second=2),
     ),
@@ -281,8 +281,8 @@ READERS: dict[str, Callable[[CostEstimate, Case], float]] = {
     "borrowed": lambda found, _: found.result.own.borrowed_usd,
     "loan a month": lambda found, _: found.result.own.loan_usd_per_month,
     "network": lambda found, _: next(term.usd for term in found.result.own.upfront if term.name == "network"),
-    "a run on own cards": lambda found, _: found.result.own.usd_per_period,
-    "rented hour of a card": lambda found, _: found.result.rent.usd_per_gpu_hour,
+    "a run on own GPUs": lambda found, _: found.result.own.usd_per_period,
+    "rented hour of a GPU": lambda found, _: found.result.rent.usd_per_gpu_hour,
     "own over the horizon": lambda found, _: found.result.answer.own_usd,
     "rent over the horizon": lambda found, _: found.result.answer.rent_usd,
     "none owned": lambda found, case: hybrid_of_plan(found, case.terms, case.pace).mixes[0].usd,

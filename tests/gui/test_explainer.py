@@ -271,7 +271,7 @@ def test_headers_that_name_a_term_say_so_in_their_tooltip(table):
 
     assert tooltip(0) == "Name"
     assert "As sold" in tooltip(1)
-    assert "Memory on the card itself" in tooltip(1)
+    assert "Memory on the GPU itself" in tooltip(1)
     assert "Operations per byte" in tooltip(2)
 
 

@@ -88,6 +88,7 @@ def test_a_name_of_several_lists_them(text: str, ids: tuple[str, ...]) -> None:
     ("text", "hint"),
     [
         ("RTX 409", "rtx-4090"),
+        ("490", "Close names: rtx-4090,"),
         ("RTX 4900", "Close names: rtx-4090,"),
         ("4090 Ti", "Close names: rtx-4090,"),
         ("orin", "jetson-orin-nano-4gb"),

@@ -43,10 +43,10 @@ def test_two_cards_of_600_watts_are_too_much_for_one_15_ampere_circuit() -> None
     assert needs.value("slots") == 4
     assert needs.warnings == (
         "2 × GeForce RTX 5090 draw 1,839 W from the wall; one 15 A at 120 V circuit supplies 1,440 W continuously: "
-        "use 2 circuits, or a power limit of 401 W on each card.",
+        "use 2 circuits, or a power limit of 401 W on each GPU.",
     )
     assert needs.connectors == (
-        "GeForce RTX 5090: for each card 4 or more 8-pin plugs, or one 16-pin plug (12V-2x6), each on its own cable.",
+        "GeForce RTX 5090: for each GPU 4 or more 8-pin plugs, or one 16-pin plug (12V-2x6), each on its own cable.",
     )
 
 

@@ -128,7 +128,7 @@ def test_a_card_shows_what_concerns_it(facts: tuple[SoftwareFact, ...], hardware
     assert (shown["a100-sxm4-80gb"]["mig"].support, p100["mig"].support) == ("yes", "no")
     assert shown["a100-sxm4-80gb"]["mig"].source
     assert (shown["apple-m1"]["pytorch"].support, shown["apple-m1"]["pytorch"].versions) == ("yes", "from 1.12")
-    assert shown["gb10"]["driver"].reason == "none of the sources states the support for this card"
+    assert shown["gb10"]["driver"].reason == "none of the sources states the support for this GPU"
     assert next(each.title for each in software_of(hardware.gpu("gb10"), facts)) == FEATURES["bf16"]
 
 

@@ -43,10 +43,10 @@ ELSEWHERE = {
         "test_training_in_full.py::test_adapters_on_all_linears_keep_more_activations_than_full_training"
     ),
     "ZeRO divides by replicas": "parallel/test_sharding.py::test_states_are_divided_by_replicas_only",
-    "heads repeated over cards": (
+    "heads repeated over GPUs": (
         "parallel/test_tensor.py::test_heads_of_keys_and_values_are_repeated_where_cards_are_more"
     ),
-    "the latent on every card": "parallel/test_tensor.py::test_the_latent_is_on_every_card",
+    "the latent on every GPU": "parallel/test_tensor.py::test_the_latent_is_on_every_card",
     "vLLM pads 62 layers to 70, 34 to 35": "software/vllm/test_cache.py::test_groups_of_hybrid_models_are_filled_up",
     "vLLM's sliding pages": (
         "software/vllm/test_cache.py::test_sliding_layers_hold_the_window_the_tokens_in_flight_and_one_page_more"

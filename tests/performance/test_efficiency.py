@@ -63,7 +63,7 @@ def test_a_card_belongs_to_a_family(name: str, family: str, cards: dict[str, Gpu
 
 def test_every_class_names_whose_measurements_it_is_fitted_to() -> None:
     assert set(SOURCES) == set(MEASURED.matrix)
-    assert class_source("Radeon", "16").startswith("no measurement of this card family")
+    assert class_source("Radeon", "16").startswith("no measurement of this GPU family")
     assert class_source("Instinct", "16").startswith("isolated products")
 
 

@@ -148,7 +148,7 @@ def test_cards_that_newer_pytorch_dropped_have_a_warning(catalog):
 
     assert ends("tesla-p100-pcie-16gb") == [
         "PyTorch 2.14 is the newest version known to run on a Tesla P100 PCIe 16 GB: only in the CUDA 12.6 builds; "
-        "those for CUDA 12.8 and later leave these cards out since 2.8."
+        "those for CUDA 12.8 and later leave these GPUs out since 2.8."
     ]
     assert ends("tesla-p100-pcie-16gb", workload=Inference(profile="llama.cpp", weights="Q4_K_M")) == []
     assert ends("rtx-4090") == []

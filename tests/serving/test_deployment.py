@@ -61,7 +61,7 @@ def test_the_reason_is_said_where_nothing_can_be_simulated():
 
 def test_a_cache_without_room_is_a_reason():
     plan = plan_on("l40s", context_length=768, prompt_length=500, engine={"memory_utilization": 0.3})
-    assert reason(plan) in ("no memory is left for the KV cache", "the model does not fit on these cards")
+    assert reason(plan) in ("no memory is left for the KV cache", "the model does not fit on these GPUs")
 
 
 @pytest.mark.parametrize(("tokens", "said"), [(0, "no memory is left for the KV cache"), (1, "")])

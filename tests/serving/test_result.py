@@ -41,7 +41,7 @@ def test_a_service_holds_if_nothing_is_left_behind():
     assert good.latency("itl") is None
     assert not good.evolve(saturated=True).holds
     assert not good.evolve(rejected=1).holds
-    assert not ServingSimulation(unsupported="no card").holds
+    assert not ServingSimulation(unsupported="no GPU").holds
 
 
 def test_percentiles_are_within_half_a_percent():

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from planner.present.trackers.tracking import LiveTracking
 
 _DESCRIPTION: Final = """\
-Show live readings of the cards of this machine, of NVIDIA, AMD, Intel and Apple, or of another one over SSH:
+Show live readings of the GPUs of this machine, of NVIDIA, AMD, Intel and Apple, or of another one over SSH:
 utilization, memory, power, temperature, clocks, processes and faults. In a terminal, the arrow keys, Page Up and Page
 Down scroll; q or Ctrl+C stops."""
 _EXAMPLES: Final = """\

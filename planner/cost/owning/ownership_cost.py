@@ -56,9 +56,9 @@ _MEANINGS: Final = {
 _UPFRONT: Final = (
     ("cards", "n · p", ("card_price_usd",)),
     ("host", "n · p · (f − 1)", ("host_factor", "card_price_usd")),
-    ("network", "(cards + host) · s / (1 − s)", ("network_share",)),
+    ("network", "(GPUs + host) · s / (1 − s)", ("network_share",)),
     ("rack", "m · r", ("rack_usd_per_server",)),
-    ("tax", "x · (cards + host + network + rack)", ("tax_fraction",)),
+    ("tax", "x · (GPUs + host + network + rack)", ("tax_fraction",)),
     ("shipping", "v", ("shipping_usd",)),
     ("install", "i", ("install_usd",)),
 )
@@ -73,7 +73,7 @@ _YEARLY: Final = (
     ("colocation", "P · k", ("colocation_usd_per_kw_month", "card_power_watts", "server_power_factor")),
     ("operations", "C · o / 12", ("operations_fraction_per_year",)),
     ("support", "C · u / 12", ("support_fraction_per_year",)),
-    ("spares", "cards · b / 12", ("spares_fraction_per_year",)),
+    ("spares", "GPUs · b / 12", ("spares_fraction_per_year",)),
     ("insurance", "C · y / 12", ("insurance_fraction_per_year",)),
     ("staff", "w / 12", ("staff_usd_per_year",)),
     ("licence", "n · l / 12", ("licence_usd_per_gpu_year",)),
@@ -216,7 +216,7 @@ def book_utilization(case: RentOrBuyCase, streams: CashFlows) -> float:
 def _upfront_terms(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
     shape = case.shape
     counts = (
-        MoneySymbol("n", shape.cards, "cards", _JOB),
+        MoneySymbol("n", shape.cards, "GPUs", _JOB),
         MoneySymbol("m", shape.servers, f"servers of {shape.gpus_per_server}", _JOB),
     )
     whole = buys_servers(case.central, shape)
@@ -235,7 +235,7 @@ def _monthly_terms(
     energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) * years
     busy_hours = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups * years, "hours of work", _JOB)
     counts = (
-        MoneySymbol("n", case.shape.cards, "cards", _JOB),
+        MoneySymbol("n", case.shape.cards, "GPUs", _JOB),
         MoneySymbol("C", purchase.usd, "USD for the whole purchase", "the sum of the upfront terms"),
         MoneySymbol("P", full_power_watts(case.central, case.shape) / _WATTS, "kW of all servers at full load", _JOB),
         busy_hours,

@@ -31,16 +31,16 @@ class Purchase(Spec):
     price_kind: PurchasePriceKind
     price_date: str | None = Field(default=None, pattern=DATE, description="none if the source has no date")
     source: str = Field(min_length=3)
-    doubt: str | None = Field(default=None, min_length=3, description="reason why it may not be the price of a card")
+    doubt: str | None = Field(default=None, min_length=3, description="reason why it may not be the price of a GPU")
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _check_card_names(self) -> Self:
         named = self.gpu is not None or bool(self.candidates)
         if named != (self.gpu_count is not None) or (self.gpu is not None and bool(self.candidates)):
-            raise ValueError("needs either one card or several candidates, with their number, or neither")
+            raise ValueError("needs either one GPU or several candidates, with their number, or neither")
         if named != (self.kind in ("gpu", "server")):
-            raise ValueError(f"a {self.kind} {'must not name a card' if named else 'must name its card'}")
+            raise ValueError(f"a {self.kind} {'must not name a GPU' if named else 'must name its GPU'}")
         return self
 
 

@@ -154,7 +154,7 @@ def _merge_offer(listings: Sequence[Listing], matcher: CardMatcher, source: str)
     match = matcher.match(first)
     if match.gpu is None and not match.candidates:
         size = f" with {first.card_memory_gb:g} GB" if first.card_memory_gb else ""
-        return RejectedRow(row_name, f"the catalog has no card called {first.card!r}{size}")
+        return RejectedRow(row_name, f"the catalog has no GPU called {first.card!r}{size}")
     on_demand = [listing for listing in listings if not listing.is_spot]
     spot = [listing for listing in listings if listing.is_spot]
     try:

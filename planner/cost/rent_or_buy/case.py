@@ -295,7 +295,7 @@ def _card_price_figure(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: dat
     if price is not None:
         return price
     if buy.server_price_usd is not None:
-        return Figure(value=0.0, source="not needed: the server's price includes its cards", certainty="assumed")
+        return Figure(value=0.0, source="not needed: the server's price includes its GPUs", certainty="assumed")
     reason = f"the price of one {gpu.name} is unknown"
     raise UnknownFigureError("buy.card_price_usd", reason, "Enter the price that you would pay.")
 
@@ -307,7 +307,7 @@ def _card_power_figure(buy: BuyTerms, gpu: Gpu) -> Figure:
         certainty: Certainty = "yours" if is_own else "quoted"
         return Figure(value=gpu.drawn_watts, source=provenance.source, date=provenance.as_of, certainty=certainty)
     if buy.server_power_watts is not None:
-        return Figure(value=0.0, source="not needed: the server's power includes its cards", certainty="assumed")
+        return Figure(value=0.0, source="not needed: the server's power includes its GPUs", certainty="assumed")
     reason = f"the board power of the {gpu.name} is unknown"
     raise UnknownFigureError("buy.server_power_watts", reason, "Enter the power of a server with it at full load.")
 

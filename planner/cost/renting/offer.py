@@ -50,12 +50,12 @@ class Offer(Spec):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     provider: str = Field(min_length=1)
     instance: str = Field(min_length=1, description="the provider's name for the machine")
-    gpu: str | None = Field(default=None, description="id of the card in the catalog")
+    gpu: str | None = Field(default=None, description="id of the GPU in the catalog")
     system: str | None = Field(default=None, description="id of the system in the catalog, if a whole system is rented")
-    candidates: tuple[str, ...] = Field(default=(), description="ids of the possible cards, if the source is ambiguous")
-    gpu_count: float = Field(gt=0, le=72, description="number of cards; less than 1 for a fraction of a card")
+    candidates: tuple[str, ...] = Field(default=(), description="ids of the possible GPUs, if the source is ambiguous")
+    gpu_count: float = Field(gt=0, le=72, description="number of GPUs; less than 1 for a fraction of a GPU")
     gpu_memory_gb: float | None = Field(
-        default=None, gt=0, description="memory of one card in GB or GiB, as stated by the source"
+        default=None, gt=0, description="memory of one GPU in GB or GiB, as stated by the source"
     )
     vcpus: float | None = Field(default=None, gt=0)
     ram_gb: float | None = Field(default=None, gt=0, description="host memory in GB or GiB, as stated by the source")
@@ -97,8 +97,8 @@ class Offer(Spec):
         for mode, price in prices.items():
             if not LOWEST_USD_PER_GPU_HOUR < price / self.gpu_count < HIGHEST_USD_PER_GPU_HOUR:
                 raise ValueError(
-                    f"the {mode} price of {price:,.4g} USD an hour for {self.gpu_count:g} cards is not between "
-                    f"{LOWEST_USD_PER_GPU_HOUR:g} and {HIGHEST_USD_PER_GPU_HOUR:g} USD per card and hour"
+                    f"the {mode} price of {price:,.4g} USD an hour for {self.gpu_count:g} GPUs is not between "
+                    f"{LOWEST_USD_PER_GPU_HOUR:g} and {HIGHEST_USD_PER_GPU_HOUR:g} USD per GPU and hour"
                 )
         if "on-demand" in prices and prices.get("spot", 0.0) > prices["on-demand"]:
             raise ValueError("the spot price is above the on-demand price")

@@ -13,7 +13,7 @@ from planner.cost.terms import CURRENT_DAYS, RentMode, RentTerms
 HISTORY: Final = "older than twelve months"
 UNDATED: Final = "the price has no date"
 WHOLE_SYSTEM: Final = "only sold as part of a whole system"
-TOO_FEW_CARDS: Final = "has fewer cards per machine than the plan; larger machines are not stated"
+TOO_FEW_CARDS: Final = "has fewer GPUs per machine than the plan; larger machines are not stated"
 
 
 @dataclass(frozen=True, slots=True)

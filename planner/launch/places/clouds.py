@@ -39,7 +39,7 @@ def card_name(gpu: Gpu, names: Mapping[str, str], title: str) -> str:
     """
     if gpu.id not in names:
         hint = f"Names that are unambiguous there: {', '.join(names)}."
-        raise SpecError("gpu", f"{title} has no name that means {gpu.name} and no other card", hint)
+        raise SpecError("gpu", f"{title} has no name that means {gpu.name} and no other GPU", hint)
     return names[gpu.id]
 
 

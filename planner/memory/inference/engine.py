@@ -251,7 +251,7 @@ def served_adapters_term(
         own.slots * rank * width * element_bytes,
         "n × r × D × w",
         (
-            workload_symbol("n", own.slots, "adapters on the card at once"),
+            workload_symbol("n", own.slots, "adapters on the GPU at once"),
             library_symbol("r", rank, "rank that is reserved for each"),
             model_symbol("D", width, "inputs and outputs of all matrices with an adapter"),
             library_symbol("w", element_bytes, "bytes per element"),

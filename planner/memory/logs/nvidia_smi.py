@@ -49,7 +49,7 @@ def _card_amounts(
     """Yield used and total memory of a card from MiB counts; None counts are left out."""
     if used_mib is not None:
         yield logged_amount(
-            "used on the card",
+            "used on the GPU",
             _mib_amount(used_mib),
             f"all processes on {name}",
             line,
@@ -68,7 +68,7 @@ def _process_amounts(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[
     seen: set[str] = set()
     for device, name, used, line in sorted(rows, key=lambda row: -row[2]):
         counter: Counter = "other-processes" if device in seen else "process"
-        meaning = "another process" if device in seen else "the largest process on the card"
+        meaning = "another process" if device in seen else "the largest process on the GPU"
         seen.add(device)
         yield logged_amount(name, _mib_amount(used), meaning, line, counter=counter, sense="moment", device=device)
 
@@ -89,7 +89,7 @@ def _csv_card_amounts(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[Lo
     """Yield used and total memory of each card in the rows of `--query-gpu`."""
     for number, (line, row) in enumerate(rows):
         used, total = _mib_in_cell(row.get("memory.used [MiB]")), _mib_in_cell(row.get("memory.total [MiB]"))
-        device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the card")
+        device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the GPU")
         yield from _card_amounts(device, name, used, total, line)
 
 

@@ -93,7 +93,7 @@ _MESSAGE_PATTERNS: Final = (
     _AmountPattern(
         "usable memory",
         re.compile(rf"total capac(?:ity|ty) of {_SIZE}|{_SIZE} total capacity"),
-        "memory of the card usable by a process",
+        "memory of the GPU usable by a process",
         "capacity",
         "peak",
     ),
@@ -176,7 +176,7 @@ def _process_amounts(message: str, line: LogLine, device: str | None) -> Iterato
     )
     amount, name = (_matched_amount(own), "this process") if own else others.pop(0) if others else (None, "")
     if amount:
-        meaning = "bytes held on the card when the allocation failed"
+        meaning = "bytes held on the GPU when the allocation failed"
         yield logged_amount(name, amount, meaning, line, counter="process", sense="at-least", device=device)
     for amount, name in others:
         yield logged_amount(

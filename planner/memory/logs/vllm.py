@@ -106,7 +106,7 @@ _AMOUNT_PATTERNS: Final = (
             r"available_kv_cache_memory\s{1,8}<N> ?GiB",
             r"Available KV cache memory: <N> GiB",
         ),
-        "memory left for keys and values within vLLM's share of the card",
+        "memory left for keys and values within vLLM's share of the GPU",
         "kv_cache",
         None,
         "pool",
@@ -119,7 +119,7 @@ _AMOUNT_PATTERNS: Final = (
     _AmountPattern(
         "usable memory",
         _any_form_pattern(r"total_gpu_memory\s{0,8}\(?<N> ?GiB", r"Free memory on device \([\d.]{1,12}/<N> GiB\)"),
-        "memory of the card usable by a process",
+        "memory of the GPU usable by a process",
         None,
         "capacity",
     ),
@@ -130,7 +130,7 @@ _AMOUNT_PATTERNS: Final = (
             r"the current vLLM instance can use\s{1,8}<N> ?GiB",
             r"Desired GPU memory utilization is \([\d.]{1,12}, <N> GiB\)",
         ),
-        "the share of the card that vLLM may fill",
+        "the share of the GPU that vLLM may fill",
     ),
 )
 _WORKER: Final = re.compile(r"Worker_?((?:(?:DP|PP|TP|DCP|CP|EP)\d{1,4}_?){1,6})")

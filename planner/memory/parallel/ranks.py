@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _SEQUENCE_SOURCE: Final = "Korthikanti et al. 2022, arXiv 2205.05198 §4.2.2: tokens are gathered before each block"
 _RING_SOURCE: Final = (
-    "Liu et al. 2023, arXiv 2310.01889: keys and values of the next card arrive while those here are read"
+    "Liu et al. 2023, arXiv 2310.01889: keys and values of the next GPU arrive while those here are read"
 )
 _PIPELINE_SOURCE: Final = "Megatron-LM p2p_communication: a received input, and its gradient"
 
@@ -204,7 +204,7 @@ def _transfer_buffer_parts(
     if parallel.sequence and parallel.tensor > 1:
         parts.append(
             _buffer_part(
-                "tokens gathered from all cards for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE_SOURCE
+                "tokens gathered from all GPUs for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE_SOURCE
             )
         )
     if parallel.context > 1:

@@ -114,11 +114,11 @@ def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -
     """Return one card's share of the term `whole`, `own` bytes, with its formula written out."""
     written = whole.write() if isinstance(whole, DeferredTerm) else whole
     ends = _split_bytes(own, [part.bytes for part in written.parts])
-    number, meaning = float(cards), "cards that share this memory, with each tensor's rows rounded up to a multiple"
+    number, meaning = float(cards), "GPUs that share this memory, with each tensor's rows rounded up to a multiple"
     if own > _ROUNDED * written.bytes / cards:
         number, meaning = (
             round(written.bytes / own, 4),
-            f"effective number of {cards:,} cards, of which fewer share the experts",
+            f"effective number of {cards:,} GPUs, of which fewer share the experts",
         )
     return replace(
         written,

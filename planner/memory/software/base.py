@@ -36,7 +36,7 @@ _TRITON: Final = (
 _TRITON_CAPABILITY: Final = 7.0
 _IN_16_BITS: Final = "FlashAttention computes in fp16 and bf16 only; choose sdpa, or another format to compute in"
 _FP8: Final = (
-    "torchao's fp8 products need compute capability 8.9 or an AMD card of CDNA 3 or newer; choose bf16 or amp-bf16"
+    "torchao's fp8 products need compute capability 8.9 or an AMD GPU of CDNA 3 or newer; choose bf16 or amp-bf16"
 )
 _FP8_CAPABILITY: Final = 8.9
 _FP8_OF_AMD: Final = ("CDNA3", "CDNA4", "CDNA5")
@@ -57,7 +57,7 @@ def pytorch_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]
     if _needs_bitsandbytes(workload) and not _runs_bitsandbytes(workload, gpu):
         reasons.append(_BITSANDBYTES)
     if workload.attention == "flash" and not _runs_flash_attention(gpu):
-        reasons.append("FlashAttention needs compute capability 8.0 or an AMD Instinct or RDNA 3 card; choose sdpa")
+        reasons.append("FlashAttention needs compute capability 8.0 or an AMD Instinct or RDNA 3 GPU; choose sdpa")
     if workload.attention == "flash" and workload.compute in ("fp32", "tf32"):
         reasons.append(_IN_16_BITS)
     if isinstance(workload, Training) and workload.compute == "fp8" and not _multiplies_fp8(gpu):
@@ -123,7 +123,7 @@ def _runs_flash_attention(gpu: Gpu) -> bool:
 
 WorkloadT = TypeVar("WorkloadT", Training, Inference)
 
-_NCCL_SOURCE: Final = "NVIDIA/nccl#964: 544 MB for 2 cards, 688 MB for more, on A100 with NVLink"
+_NCCL_SOURCE: Final = "NVIDIA/nccl#964: 544 MB for 2 GPUs, 688 MB for more, on A100 with NVLink"
 _PAIR: Final = 544 * 10**6
 _MORE: Final = 688 * 10**6
 _FURTHER_CHANNELS: Final = 512 * MIB
@@ -196,7 +196,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
         communicator_parts = []
         for name, size in self.communication_group_sizes(workload.parallel).items():
             if size > 1:
-                held, title = (of_two if size == 2 else of_more), f"NCCL communicator, {size:,} cards ({name})"
+                held, title = (of_two if size == 2 else of_more), f"NCCL communicator, {size:,} GPUs ({name})"
                 communicator_parts.append(
                     TermPart(name=title, bytes=held, formula=f"{held:,}", source=self.communicator_source)
                 )

@@ -347,7 +347,7 @@ def _written_logits_term(outputs: int, width: int, per_logit: int) -> Term:
         "T × V × k",
         (
             workload_symbol("T", outputs, "tokens for which logits are computed"),
-            model_symbol("V", width, "logits per token: a card's share of the vocabulary"),
+            model_symbol("V", width, "logits per token: a GPU's share of the vocabulary"),
             library_symbol("k", per_logit, "bytes per logit in this phase: the logits, and one fp32 copy"),
         ),
         _SOURCE,

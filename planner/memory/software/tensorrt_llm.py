@@ -138,7 +138,7 @@ class TensorRtLlm(ServingMemory):
         **Source**: TensorRT-LLM support matrix: Ampere and newer; fp8 from Ada Lovelace, NVFP4 from Blackwell on.
         """
         if gpu.vendor != "NVIDIA":
-            return ("TensorRT-LLM runs on NVIDIA cards only",)
+            return ("TensorRT-LLM runs on NVIDIA GPUs only",)
         capability = float(gpu.compute_capability or 0)
         if capability < _LEAST_CAPABILITY:
             return (f"TensorRT-LLM 1.2 needs compute capability {_LEAST_CAPABILITY}",)

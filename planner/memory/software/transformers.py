@@ -59,7 +59,7 @@ class Transformers(ServingMemory):
         logits = [item for item in made if item.name == "logits"]
         read = [place for place, snapshot in enumerate(first.snapshots) if snapshot.name == "prefill"][-1]
         back = [
-            partial_term(item, 4, size + 4 if size < 4 else size, "one card's share of the fp32 logits")
+            partial_term(item, 4, size + 4 if size < 4 else size, "one GPU's share of the fp32 logits")
             for item in logits
         ]
         explanation = "the logits are copied back to the first GPU, which holds the input"

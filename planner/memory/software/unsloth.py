@@ -18,7 +18,7 @@ from planner.workload.training import Training
 _FP32: Final = 4
 _SOURCE: Final = (
     "unsloth_zoo ce232d6 (2026-08), fused_losses/cross_entropy_loss.py: parts whose fp32 logits are 4 GiB at most, on "
-    "cards with 8 GiB free, compiled"
+    "GPUs with 8 GiB free, compiled"
 )
 _PART: Final = 4 * GIB
 """Maximum bytes of fp32 logits per chunk of Unsloth's loss, given at least twice as much free memory."""

@@ -404,7 +404,7 @@ def prompt_term(run: ServedModel, elapsed: PassTime, sequences: int, tokens: int
         formula="√(r² + p²) + attention + elementwise + unpacking + the rest, p = 2 × N × b × s ÷ (g × C × u)",
         symbols=(
             workload_symbol("b", sequences, "prompts"),
-            workload_symbol("g", run.sharing.tensor, "tensor-parallel cards"),
+            workload_symbol("g", run.sharing.tensor, "tensor-parallel GPUs"),
             workload_symbol("s", tokens, "tokens per prompt"),
             model_symbol("N", run.work.parameters, "parameters of the matrix products that one token passes through"),
             card_symbol("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}"),
@@ -471,8 +471,8 @@ def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences
         workload_symbol("T", answer, "tokens of the answer"),
         workload_symbol("b", sequences, "concurrent sequences"),
     )
-    cards = workload_symbol("g", sharing.tensor, "tensor-parallel cards")
-    bandwidth = card_symbol("B", machine.bytes_per_s, "memory bandwidth of a card in bytes per second")
+    cards = workload_symbol("g", sharing.tensor, "tensor-parallel GPUs")
+    bandwidth = card_symbol("B", machine.bytes_per_s, "memory bandwidth of a GPU in bytes per second")
     weights = model_symbol("W", work.read_bytes(sequences), "bytes of weights that one decoding step reads")
     layers = model_symbol("L", work.layers, "layers")
     match name:

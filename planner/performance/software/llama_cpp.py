@@ -21,9 +21,9 @@ from planner.performance.software.engine import Engine
 
 _XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
 _READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
-    ("GDDR", "16"): MeasuredShare(0.92, f"{_XD}, 4 Ada cards"),
+    ("GDDR", "16"): MeasuredShare(0.92, f"{_XD}, 4 Ada GPUs"),
     ("GDDR", "8"): MeasuredShare(0.90, f"{_XD}, between 16 and 4 bits"),
-    ("GDDR", "4"): MeasuredShare(0.88, f"{_XD}, 7 Ampere and Ada cards"),
+    ("GDDR", "4"): MeasuredShare(0.88, f"{_XD}, 7 Ampere and Ada GPUs"),
     ("GDDR", "float4"): MeasuredShare(0.88, f"{_XD}, as 4 bits"),
     ("HBM", "16"): MeasuredShare(0.80, "as other programs, with the vector loads of ggml-org/llama.cpp#9816"),
     ("HBM", "8"): MeasuredShare(0.52, f"{_XD}, between 16 and 4 bits"),
@@ -167,7 +167,7 @@ class LlamaCppEngine(Engine):
 ENGINE: Final = LlamaCppEngine(
     name="llama.cpp",
     layer_seconds=70e-6,
-    source=f"{_XD}, time left beside the reading of weights on 6 GDDR cards",
+    source=f"{_XD}, time left beside the reading of weights on 6 GDDR GPUs",
     chunk=512,
     unpacks=True,
     packed_experts=True,

@@ -85,7 +85,7 @@ VERSION_0: Final = Engine(
     layer_seconds=_LAYER_SECONDS,
     layer_clock_hz=_LAYER_CLOCK_HZ,
     source=(
-        "microsoft/vidur@0633efa data/profiling/a100/cpu_overheads.csv, Llama 2 7B on one card, medians of schedule, "
+        "microsoft/vidur@0633efa data/profiling/a100/cpu_overheads.csv, Llama 2 7B on one GPU, medians of schedule, "
         "inputs, sampler, messages and outputs: 2.1 ms with 8 sequences, 8.0 ms with 64; a layer as in later versions"
     ),
     pass_seconds=1.3e-3,

@@ -266,7 +266,7 @@ def _products_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Sym
             micro_batches,
             backward_cost,
             model_symbol(
-                "F", step.batch.forward.layer_flops, "operations of the layers' matrices in one forward pass of a card"
+                "F", step.batch.forward.layer_flops, "operations of the layers' matrices in one forward pass of a GPU"
             ),
             card_symbol("R", rates.narrow, "dense FLOP/s in the format of the products"),
             library_symbol(
@@ -366,7 +366,7 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
         "m × L × o",
         (
             micro_batches,
-            model_symbol("L", layers, "number of layers on one card"),
+            model_symbol("L", layers, "number of layers on one GPU"),
             library_symbol("o", passes.host / layers, "seconds to launch all passes of one layer"),
         ),
         "litgpt's resource tables, whose steps hardly grow with the batch; " + CLASSES_SOURCE,
@@ -433,9 +433,9 @@ def _offload_term(step: TrainingStep) -> TimeTerm:
         step.offload,
         "C ÷ P + c × O ÷ D",
         (
-            model_symbol("C", done.copied_bytes, "bytes between the card and the host"),
+            model_symbol("C", done.copied_bytes, "bytes between the GPU and the host"),
             card_symbol("P", step.links.host_bytes_per_s, "bytes/s of the link to the host"),
-            workload_symbol("c", step.node_cards, "cards of a node, which share the host"),
+            workload_symbol("c", step.node_cards, "GPUs of a node, which share the host"),
             model_symbol("O", done.offloaded_bytes, "bytes that the offloaded optimizer reads and writes"),
             library_symbol("D", done.offload_bytes_per_s, "memory traffic of the offloaded optimizer in bytes/s"),
         ),
@@ -450,9 +450,9 @@ def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm
         sent.seconds,
         sent.formula,
         (
-            workload_symbol("g", sent.group, "number of cards in the communication group"),
+            workload_symbol("g", sent.group, "number of GPUs in the communication group"),
             workload_symbol("m", step.micro_batches, "micro-batches"),
-            model_symbol("sent", sent.bytes, "bytes that each card sends in a step"),
+            model_symbol("sent", sent.bytes, "bytes that each GPU sends in a step"),
             library_symbol("rounds", sent.operations, "number of collectives, each with its latency"),
             library_symbol("B", round(sent.bytes / sent.seconds), f"achieved bytes/s over {step.links.name}"),
         ),

@@ -58,7 +58,7 @@ def _memory_details(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]
         bytes_detail(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
         replace(_usable_memory_detail(gpu, usable), title=f"Usable by a program{each}"),
         bytes_detail(gpu, "smi_memory_bytes", f"Total in nvidia-smi{each}", gpu.smi_memory_bytes),
-        field_detail(gpu, "device_count", "Devices on the GPU", str(gpu.device_count)),
+        field_detail(gpu, "device_count", "Devices that programs see", str(gpu.device_count)),
         field_detail(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
         field_detail(gpu, "memory_bus_bits", "Bus", bus),
         field_detail(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),

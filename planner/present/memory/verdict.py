@@ -22,7 +22,10 @@ def _percent_text(probability: float) -> str:
 
 
 def certainty_sentence(memory: MemoryResult) -> str:
-    """Return how sure the verdict is, and how many bytes of the peak are exact, measured and assumed."""
+    """Return how sure the verdict is, and how many bytes of the peak are exact, measured and assumed.
+
+    How sure a tight plan is, its answer says.
+    """
     counted = memory.certain_bytes
     kinds = (
         (counted.exact, "counted exactly"),
@@ -31,7 +34,7 @@ def certainty_sentence(memory: MemoryResult) -> str:
     )
     parts = fmt.listing(tuple(f"{fmt.size(size)} {how}" for size, how in kinds if size))
     peak = f"Of the peak: {parts}." if parts else ""
-    sure = _sure_text(memory)
+    sure = "" if memory.verdict == "tight" else _sure_text(memory)
     return " ".join(filter(None, (fmt.sentence(sure) if sure else "", peak)))
 
 

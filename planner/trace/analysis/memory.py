@@ -112,7 +112,7 @@ def _peak_explanation(recording: TraceRecording, allocation: int | None, span: R
     """Return a sentence on the allocation with which a phase reaches its peak."""
     origin = allocation_origin(recording, allocation)
     if span.name == "load" or not origin.operator:
-        return "parameters and buffers are on the card"
+        return "parameters and buffers are on the GPU"
     return f"reached {_step_text(span, recording.request.task)}by {origin}"
 
 
@@ -269,7 +269,7 @@ def _overhead_term(facts: TracedFacts, overhead: FrameworkOverhead) -> Term:
     """Return the memory term for framework overhead, with the allocator's reserved bytes as symbols."""
     symbols = (
         traced_symbol(
-            "R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator reserves on the card"
+            "R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator reserves on the GPU"
         ),
         traced_symbol("A", facts.allocated_bytes, "bytes alive at the peak"),
     )

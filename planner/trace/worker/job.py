@@ -205,7 +205,7 @@ def _run_target(
     if request.parallel.strategy == "fsdp":
         ledger.forget_freed()
         watcher.add_note(
-            "Parameters are created off the card and loaded as shards: the load phase holds only the shards."
+            "Parameters are created off the GPU and loaded as shards: the load phase holds only the shards."
         )
     with patched_attributes(torch, save=_refuse_saving):
         run(built, request, watcher)

@@ -41,7 +41,7 @@ _KERNEL_PACKAGES: Final = frozenset(
 )
 """Packages of kernels for cards, which a trace cannot run even if they are installed."""
 _KERNEL_HINT: Final = (
-    "Its kernels need a card, which a trace does not have: let the code run PyTorch's own operators where the package "
+    "Its kernels need a GPU, which a trace does not have: let the code run PyTorch's own operators where the package "
     "is missing, such as scaled_dot_product_attention."
 )
 # Packages that are imported by another name than the one they are installed by.
@@ -216,7 +216,7 @@ _OPERATOR: Final = Refusal(
     "Say what it returns, by torch.library.register_fake if it is your own, or leave this line out of what is traced.",
 )
 _NUMBERED_DEVICE: Final = Refusal(
-    "a device is made of a number alone, for which PyTorch asks the driver what kind of card it has",
+    "a device is made of a number alone, for which PyTorch asks the driver what kind of GPU it has",
     "Name the kind: torch.device('cuda', 0).",
 )
 _HALF_FOURIER: Final = Refusal(
@@ -227,7 +227,7 @@ SAVING: Final = Refusal(
     "Leave saving out of the module, or trace the script that saves: its files go to a scratch folder.",
 )
 _NOT_ON_CARD: Final = Refusal(
-    "this asks the card's driver for something that no driver answers here", "Leave the call out of what is traced."
+    "this asks the GPU's driver for something that no driver answers here", "Leave the call out of what is traced."
 )
 _MOVED_TO_META: Final = Refusal(
     "a module is moved to the meta device after it was built, or from it",

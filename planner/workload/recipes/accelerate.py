@@ -109,7 +109,7 @@ def _read_parallelism(section: ConfigReader) -> None:
     if shards is not None and shards > 1 and (copies or 1) == 1:
         section.set("dp_shard_size", "parallel.zero", 3)
     elif shards is not None and shards > 1:
-        section.ignore_unestimated("dp_shard_size", "training states sharded within groups of cards")
+        section.ignore_unestimated("dp_shard_size", "training states sharded within groups of GPUs")
     section.ignore_rest(
         split_keys(
             """

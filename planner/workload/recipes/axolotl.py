@@ -150,7 +150,7 @@ def _read_checkpointing(reader: ConfigReader) -> None:
     value = reader.raw("gradient_checkpointing")
     if value in ("offload", "offload_disk"):
         reader.set("gradient_checkpointing", "activation_checkpointing", "full")
-        reader.ignore_unestimated("gradient_checkpointing", "offloaded checkpoints; they count as on the card")
+        reader.ignore_unestimated("gradient_checkpointing", "offloaded checkpoints; they count as on the GPU")
         return
     enabled = reader.flag("gradient_checkpointing")
     if enabled is None:

@@ -65,7 +65,7 @@ _ZERO_OTHERS: Final = {
     "zero_quantized_weights": "quantized communication of parameters",
     "zero_quantized_nontrainable_weights": "quantized communication of parameters",
     "zero_quantized_gradients": "quantized communication of gradients",
-    "mics_shard_size": "training states sharded within groups of cards",
+    "mics_shard_size": "training states sharded within groups of GPUs",
     "leaf_module": "modules whose parameters are gathered together",
 }
 _PRECISION_NEUTRAL: Final = split_keys(

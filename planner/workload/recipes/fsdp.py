@@ -33,7 +33,7 @@ _OTHERS: Final = {
     "mixed_precision_policy": "FSDP's own precision; the precision of the run is assumed",
     "enable_fsdp_float8_all_gather": "FP8 communication of parameters",
 }
-_HYBRID: Final = "replicas across groups of cards; one group is assumed"
+_HYBRID: Final = "replicas across groups of GPUs; one group is assumed"
 
 
 def read_fsdp(section: ConfigReader) -> None:

@@ -138,7 +138,7 @@ def _read_sharing(reader: ConfigReader, own: TitanConfig) -> None:
         reader.ignore(key, "replicas hold the whole model")
         reader.set_known_count(cards)
     elif (copies or 1) > 1:
-        reader.ignore_unestimated(key, "training states sharded within groups of cards")
+        reader.ignore_unestimated(key, "training states sharded within groups of GPUs")
     else:
         reader.set_or_default(key, "parallel.zero", None if shards is None else 3, 3)
         if (shards or -1) > 1:

@@ -63,7 +63,7 @@ def test_devices_of_a_card_that_are_listed_singly_are_parts_of_the_card(count, c
 def test_a_memory_size_that_neither_the_card_nor_a_device_of_it_has_is_refused():
     offers, (refused,) = made(listing(card="A16", card_memory_gb=24.0))
     assert not offers
-    assert "no card called 'A16' with 24 GB" in refused.reason
+    assert "no GPU called 'A16' with 24 GB" in refused.reason
 
 
 def test_what_cannot_be_told_apart_has_candidates():
@@ -117,9 +117,9 @@ def test_another_currency_keeps_its_rate_and_day():
         ({"price_usd_per_hour": -3.0}, "is not between"),
         ({"count": 500}, "must be at most 72"),
         ({"count": -1}, "must be more than 0"),
-        ({"card": "Riva 128"}, "has no card called 'Riva 128' with 80 GB"),
-        ({"card": "H100 SXM", "card_memory_gb": 7.0}, "has no card called"),
-        ({"card": "", "card_memory_gb": None}, "has no card called ''"),
+        ({"card": "Riva 128"}, "has no GPU called 'Riva 128' with 80 GB"),
+        ({"card": "H100 SXM", "card_memory_gb": 7.0}, "has no GPU called"),
+        ({"card": "", "card_memory_gb": None}, "has no GPU called ''"),
         ({"date": "soon"}, "price_date"),
         ({"billed_currency": "XXX"}, "billed_currency"),
     ],

@@ -54,7 +54,7 @@ def test_a_price_older_than_twelve_months_is_history(day: str | None, days: int 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"on_demand_price_usd_per_hour": 0.08}, "is not between 0.01 and 100 USD per card and hour"),
+        ({"on_demand_price_usd_per_hour": 0.08}, "is not between 0.01 and 100 USD per GPU and hour"),
         ({"on_demand_price_usd_per_hour": 15}, "the spot price is above the on-demand price"),
         ({"gpu": None}, "needs either gpu or candidates"),
         ({"gpu": None, "candidates": ("l4",)}, "a single candidate must be named as gpu"),

@@ -43,7 +43,7 @@ def test_both_bars_have_one_scale(panel):
 
 
 def test_the_comparison_follows_the_plan(tab: MemoryTab, panel):
-    assert " per card than the pinned plan: " in panel.sentence.text()
+    assert " per GPU than the pinned plan: " in panel.sentence.text()
     tab.workspace.answer("batch", {"workload.batch": 8})
     assert "Now change a setting on the left" in panel.sentence.text()
     assert not panel.pin_buttons.swap.isEnabled()

@@ -16,8 +16,8 @@ def found(text):
 
 def test_the_table_of_nvidia_smi():
     amounts = found(logs.SMI_TABLE)
-    assert amounts["used on the card"].bytes == 393 * MIB
-    assert amounts["used on the card"].sense == "moment"
+    assert amounts["used on the GPU"].bytes == 393 * MIB
+    assert amounts["used on the GPU"].sense == "moment"
     assert amounts["nvidia-smi's total"].bytes == 24564 * MIB
     assert read_log(logs.SMI_TABLE).engine is None
 
@@ -30,7 +30,7 @@ def test_the_largest_process_is_the_one_that_is_meant():
 
 def test_lists_of_nvidia_smi():
     amounts = found(logs.SMI_LISTS)
-    assert amounts["used on the card"].bytes == 9123 * MIB
+    assert amounts["used on the GPU"].bytes == 9123 * MIB
     assert amounts["nvidia-smi's total"].bytes == 46068 * MIB
     assert amounts["/usr/bin/python3, process 52114"].bytes == 6294 * MIB
     assert amounts["tritonserver, process 44378"].counter == "other-processes"

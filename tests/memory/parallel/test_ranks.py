@@ -45,8 +45,8 @@ def test_tokens_are_gathered_and_handed_on():
     stream = 256 * 64 * 2
     assert alone["input of a stage and its gradient"] == 2 * stream
     assert sharded["input of a stage and its gradient"] == stream
-    assert sharded["tokens gathered from all cards for a block"] == stream
-    assert "tokens gathered from all cards for a block" not in alone
+    assert sharded["tokens gathered from all GPUs for a block"] == stream
+    assert "tokens gathered from all GPUs for a block" not in alone
 
 
 def test_keys_and_values_go_round():

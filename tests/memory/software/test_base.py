@@ -33,11 +33,11 @@ def test_each_group_has_a_communicator():
     workload = training(data=2, tensor=4, pipeline=2, context=2, expert=2)
     names = [part.name for part in communicators(workload)]
     assert names == [
-        "NCCL communicator, 4 cards (data)",
-        "NCCL communicator, 4 cards (tensor)",
-        "NCCL communicator, 2 cards (pipeline)",
-        "NCCL communicator, 2 cards (context)",
-        "NCCL communicator, 2 cards (expert)",
+        "NCCL communicator, 4 GPUs (data)",
+        "NCCL communicator, 4 GPUs (tensor)",
+        "NCCL communicator, 2 GPUs (pipeline)",
+        "NCCL communicator, 2 GPUs (context)",
+        "NCCL communicator, 2 GPUs (expert)",
     ]
 
 

@@ -24,12 +24,12 @@ def test_llama_cpp_runs_on_nearly_everything(catalog: Catalog, name: str):
 
 @pytest.mark.parametrize("name", ["tpu-v5e", "trainium2", "gaudi3"])
 def test_llama_cpp_has_no_backend_for_accelerators_without_graphics(catalog: Catalog, name: str):
-    assert reasons(catalog, LLAMA_CPP, name) == "llama.cpp has no backend for this card"
+    assert reasons(catalog, LLAMA_CPP, name) == "llama.cpp has no backend for this GPU"
 
 
 def test_llama_cpp_has_backends_that_are_not_described(catalog: Catalog):
     assert "CANN, which this estimate does not describe" in reasons(catalog, LLAMA_CPP, "ascend-910b")
-    assert reasons(catalog, LLAMA_CPP, "groq-lpu") == "llama.cpp has no backend for this card"
+    assert reasons(catalog, LLAMA_CPP, "groq-lpu") == "llama.cpp has no backend for this GPU"
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_more_requests_than_a_step_has_wait_and_a_headless_network_samples_nothi
         ("a100-sxm4-80gb", {"weights": "fp8"}, "fp8 products"),
         ("a100-sxm4-80gb", {"kv_cache": "fp8"}, "fp8 cache"),
         ("tesla-t4", {}, "capability 8.0"),
-        ("instinct-mi300x", {}, "NVIDIA cards only"),
+        ("instinct-mi300x", {}, "NVIDIA GPUs only"),
     ],
 )
 def test_it_runs_on_ampere_and_newer(name, fields, reason):

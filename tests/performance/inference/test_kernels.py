@@ -206,9 +206,9 @@ def test_a_split_that_no_table_has_takes_the_classes():
         "latent",
         "a second mixer",
         "encoder",
-        "far card",
+        "far GPU",
         "no such kernel",
-        "GDDR of another card",
+        "GDDR of another GPU",
     ],
 )
 def test_what_was_not_measured_has_no_kernels(other):

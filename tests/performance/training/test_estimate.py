@@ -103,7 +103,7 @@ def test_a_measured_speed_takes_the_place_of_the_estimate(unit: Any, value: floa
     assert found.seconds == pytest.approx(sum(term.exposed_seconds for term in found.terms))
     assert found.basis == "measured"
     assert spread(found) == pytest.approx(1.1)
-    assert found.notes[0].startswith("Measured on these cards;")
+    assert found.notes[0].startswith("Measured on these GPUs;")
 
 
 def test_a_measured_speed_is_carried_over_by_the_ratio_of_both_estimates(timed: Timed, cards: dict[str, Gpu]) -> None:

@@ -90,7 +90,7 @@ def test_every_cost_and_every_figure_has_its_source(service):
                 and "Power" not in block.columns[0].title
             ):
                 assert all(row[-1] for row in block.rows), block.columns[0].title
-    assert "Cards" in _cells(_section(service, "Bill of materials"))
+    assert "GPUs" in _cells(_section(service, "Bill of materials"))
     assert "From the wall" in _cells(_section(service, "Bill of materials"))
 
 

@@ -51,7 +51,7 @@ def test_shares_are_by_category_with_their_count():
 def test_each_phase_names_the_allocation_at_its_peak():
     explanations = {phase.name: phase.explanation for phase in facts_of(two_steps()).phases}
     assert explanations == {
-        "load": "parameters and buffers are on the card",
+        "load": "parameters and buffers are on the GPU",
         "forward": "reached in step 2 by aten.addmm in layers.1 at net.py:20",
         "loss": "reached in step 2 by aten.mse_loss at net.py:40",
         "backward": "reached in step 2 by aten.mm in layers.1 at net.py:20",

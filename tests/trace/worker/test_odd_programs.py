@@ -226,7 +226,7 @@ REFUSED = {
     "module moved to meta": Refused("net.to('meta')  # here", "meta device", "to_empty"),
     "runs of values": Refused("y = torch.unique_consecutive(net(x))  # here", "depends on tensor values", "part"),
     "packages of kernels": Refused("import flash_attn  # here", "flash_attn is not installed", "scaled_dot_product"),
-    "Triton": Refused("import triton.language as tl  # here", "triton is not installed", "need a card"),
+    "Triton": Refused("import triton.language as tl  # here", "triton is not installed", "need a GPU"),
 }  # fmt: skip
 
 

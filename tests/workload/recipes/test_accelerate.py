@@ -64,7 +64,7 @@ def test_accelerate_with_megatron_and_other_ways():
     copies = read(
         {"distributed_type": "NO", "parallelism_config": {**sizes, "parallelism_config_dp_replicate_size": 2}}
     )
-    assert "groups of cards" in reason(copies, "parallelism_config.dp_shard_size")
+    assert "groups of GPUs" in reason(copies, "parallelism_config.dp_shard_size")
     assert "fp8" in reason(read({"distributed_type": "NO", "mixed_precision": "fp8"}), "mixed_precision")
 
 

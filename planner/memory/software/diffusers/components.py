@@ -158,9 +158,9 @@ def pipeline_weights_term(
         total,
         "Σ P × w",
         (
-            model_symbol("P", parameters, "parameters of the components on the card"),
+            model_symbol("P", parameters, "parameters of the components on the GPU"),
             format_symbol(
-                "w", round(total / max(parameters, 1), 4), "average number of bytes per parameter on the card"
+                "w", round(total / max(parameters, 1), 4), "average number of bytes per parameter on the GPU"
             ),
         ),
         _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",

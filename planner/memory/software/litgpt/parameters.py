@@ -168,7 +168,7 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
     if workload.trainable:
         raise SpecError("trainable", "LitGPT cannot train parameters by name, only all parameters or adapters", hint)
     if workload.activation_checkpointing != "none":
-        raise SpecError("activation_checkpointing", "LitGPT has no activation checkpointing on one card", hint)
+        raise SpecError("activation_checkpointing", "LitGPT has no activation checkpointing on one GPU", hint)
     if workload.attention == "eager":
         raise SpecError("attention", "LitGPT always calls scaled_dot_product_attention", "Choose sdpa.")
     if workload.loss != "chunked":

@@ -37,9 +37,7 @@ from planner.workload.workload import Inference
 _GRAPH_SOURCE: Final = (
     "llama.cpp 0.5.0 src/llama-graph.cpp, laid out as ggml/src/ggml-alloc.c does; equal to what its CPU build reserves"
 )
-_OFFLOAD_SOURCE: Final = (
-    "llama.cpp 0.5.0 ggml-backend.cpp: weights in RAM are copied to the card for batches of 32 rows"
-)
+_OFFLOAD_SOURCE: Final = "llama.cpp 0.5.0 ggml-backend.cpp: weights in RAM are copied to the GPU for batches of 32 rows"
 _FLOAT: Final = 4
 _UNCHECKED_SHARE: Final = 0.3
 """Assumed relative error of the compute buffer for kinds of layers that were not compared with llama.cpp."""
@@ -123,7 +121,7 @@ class LlamaCpp(ServingMemory):
             return (
                 f"llama.cpp runs on it through {_UNREAD_BACKENDS[gpu.vendor]}, which this estimate does not describe",
             )
-        return ("llama.cpp has no backend for this card",)
+        return ("llama.cpp has no backend for this GPU",)
 
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()

@@ -329,7 +329,7 @@ def _cache_part(kind: CacheKind, bits: Fraction) -> TermPart:
 
 def _layers_name(kind: CacheKind) -> str:
     """Return the name of these layers in formulas: with their window if they have one."""
-    return "layers on the card" if kind.window is None else f"sliding layers on the card, window {kind.window:,}"
+    return "layers on the GPU" if kind.window is None else f"sliding layers on the GPU, window {kind.window:,}"
 
 
 def _state_elements(architecture: Architecture, setup: LlamaCppSetup) -> tuple[int, int]:
@@ -352,7 +352,7 @@ def _state_term(setup: LlamaCppSetup, elements: int) -> Term:
         "S × e × 4",
         (
             workload_symbol("S", setup.slots, "number of slots, each with its own state"),
-            model_symbol("e", elements, "state elements of all layers on the card"),
+            model_symbol("e", elements, "state elements of all layers on the GPU"),
         ),
         _STATE_SOURCE,
     )

@@ -61,7 +61,7 @@ class Vllm(ServingMemory):
     )
     communicator_bytes = int((2.07 - 0.25) * GIB), int((2.13 - 0.25) * GIB)
     communicator_source = (
-        "llm-d-planner logs of vLLM on H100: outside PyTorch 0.25 GiB on 1 card, 2.07 GiB on 2 cards and 2.13 GiB on 4"
+        "llm-d-planner logs of vLLM on H100: outside PyTorch 0.25 GiB on 1 GPU, 2.07 GiB on 2 GPUs and 2.13 GiB on 4"
     )
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:

@@ -161,7 +161,7 @@ class _Properties(SimpleNamespace):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise PlannerError(f"the code asks for {name} of the card, which is not known", "Set it by hand for the trace.")
+        raise PlannerError(f"the code asks for {name} of the GPU, which is not known", "Set it by hand for the trace.")
 
 
 class _Context:
@@ -404,7 +404,7 @@ class CardDriver:
         if not self._is_known:
             gib = (_ASSUMED_CARD.memory_bytes or 0) / (1 << 30)
             self._watcher.add_note(
-                f"The code asks for figures of the card, and none was chosen: {_ASSUMED_CARD.name}, with "
+                f"The code asks for figures of the GPU, and none was chosen: {_ASSUMED_CARD.name}, with "
                 f"{gib:.1f} GiB, is assumed."
             )
 
@@ -426,7 +426,7 @@ class CardDriver:
             parallel.module, parallel.device_ids = module, []
 
         def forward(parallel: Any, *args: Any, **kwargs: Any) -> Any:
-            self._watcher.add_note("DataParallel is traced on one card, which has the whole batch.")
+            self._watcher.add_note("DataParallel is traced on one GPU, which has the whole batch.")
             args, kwargs = map_tensors((args, kwargs), lambda tensor: tensor.cuda())
             return parallel.module(*args, **kwargs)
 

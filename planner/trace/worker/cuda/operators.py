@@ -222,7 +222,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         major, minor = self.capability
         assumed = "" if self._is_known else " (assumed)"
         self._tell(
-            f"scaled_dot_product_attention runs as {_ATTENTION_NAMES[backend]} on a card of compute capability "
+            f"scaled_dot_product_attention runs as {_ATTENTION_NAMES[backend]} on a GPU of compute capability "
             f"{major}.{minor}{assumed}."
         )
         return cuda_attention.attend(call, scale, backend)

@@ -79,10 +79,10 @@ def _flash_difference(args: Arguments, _result: Any) -> TraceDifference | None:
         return None
     return TraceDifference(
         name="partial sums of flash attention",
-        explanation="with few queries, keys are split over as many blocks as the card has multiprocessors for; no "
+        explanation="with few queries, keys are split over as many blocks as the GPU has multiprocessors for; no "
         "split is assumed",
         source="PyTorch's flash_api.cpp, set_params_splitkv: at most 128 parts; keys are not split from 0.8 × 2 × the "
-        f"number of multiprocessors on, which is {_MAX_SPLIT_BLOCKS} for a card with 200 multiprocessors",
+        f"number of multiprocessors on, which is {_MAX_SPLIT_BLOCKS} for a GPU with 200 multiprocessors",
         high_bytes=splits * batch * heads * rows * (wide + 1) * 4,
     )
 
@@ -107,7 +107,7 @@ def _norm_backward_difference(args: Arguments, _result: Any) -> TraceDifference 
     blocks = min(32 * 1024 // ceil_div(width, 32), ceil_div(rows, 32))
     return TraceDifference(
         name="partial sums of a norm's gradients",
-        explanation="for very many rows, the gradients of a norm's weights are summed in parts on cards with more than "
+        explanation="for very many rows, the gradients of a norm's weights are summed in parts on GPUs with more than "
         "a sixteenth as many multiprocessors as the row width; this split is not assumed",
         source="PyTorch's cuda/layer_norm_kernel.cu, LaunchGammaBetaBackwardCUDAKernel",
         high_bytes=2 * blocks * width * input_tensor.element_size(),

@@ -294,5 +294,5 @@ def keep_fullest_card(ledger: AllocationLedger, watcher: RunObserver) -> None:
             most[card] = max(most[card], live[card])
     fullest = max(most, key=lambda card: most[card])
     held = ", ".join(f"cuda:{card} {most[card] / (1 << 30):.2f} GiB" for card in sorted(most))
-    watcher.add_note(f"{len(most)} cards are used ({held}); the result is that of cuda:{fullest}, the fullest.")
+    watcher.add_note(f"{len(most)} GPUs are used ({held}); the result is that of cuda:{fullest}, the fullest.")
     ledger.keep_card(fullest)

@@ -329,7 +329,7 @@ def _nothing_counted(request: TraceRequest, *, made_on_host: bool) -> TraceError
     """Return the error for a script that makes no tensor, or none on the card."""
     title = request.target.short_title
     if made_on_host:
-        return TraceError("load", f"{title} moves nothing to a card", "Trace it as it runs: with --device cpu.")
+        return TraceError("load", f"{title} moves nothing to a GPU", "Trace it as it runs: with --device cpu.")
     return TraceError("load", f"{title} makes no tensor", _candidates_hint(request.target))
 
 

@@ -77,7 +77,7 @@ assert torch.cuda.memory_reserved() == 0 and torch.cuda.mem_get_info() == (total
 torch.cuda.memory._record_memory_history()
 torch.cuda.set_per_process_memory_fraction(0.5)
 """,
-    "figures of the card": """
+    "figures of the GPU": """
 p = torch.cuda.get_device_properties(0)
 assert (p.name, p.total_memory, p.major, p.minor, p.multi_processor_count) == ("RTX 4090", 24 << 30, 8, 9, 128)
 assert p.max_threads_per_multi_processor == 1536 and torch.cuda.get_device_name() == "RTX 4090"

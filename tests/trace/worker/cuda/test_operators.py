@@ -148,7 +148,7 @@ def test_the_chosen_attention_is_told() -> None:
     with on_cuda((8, 6), sentences=sentences):
         attend()
     (sentence,) = sentences
-    assert sentence.endswith("runs as flash attention on a card of compute capability 8.6.")
+    assert sentence.endswith("runs as flash attention on a GPU of compute capability 8.6.")
 
 
 def test_an_assumed_card_is_told() -> None:

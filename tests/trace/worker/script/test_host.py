@@ -130,7 +130,7 @@ net = nn.DataParallel(net).cuda()
 assert net(torch.randn(4, 64)).device.type == "cuda"
 """
     )
-    assert any("one card" in note for note in traced(script(tmp_path, source, device="cuda")).notes)
+    assert any("one GPU" in note for note in traced(script(tmp_path, source, device="cuda")).notes)
 
 
 def test_a_dropout_of_the_card_is_on_the_card(tmp_path):
@@ -167,7 +167,7 @@ def test_each_card_of_a_module_has_its_own_memory(tmp_path, task):
     if task == "inference":
         # The second card holds its layer, the copy of the input and the output.
         assert peak_bytes(recording) == 4 * (1024 * 512 + 512 + 512 * 1024 + 512 * 512)
-    assert any(note.startswith("2 cards are used (cuda:0 ") for note in recording.notes)
+    assert any(note.startswith("2 GPUs are used (cuda:0 ") for note in recording.notes)
 
 
 def test_a_loader_draws_numbers_on_the_host_if_all_else_is_made_on_the_card(tmp_path):

@@ -87,7 +87,7 @@ def test_a_script_without_tensors_names_what_can_be_traced(tmp_path):
 
 
 def test_a_script_that_uses_no_card_says_so(tmp_path):
-    with pytest.raises(TraceError, match="moves nothing to a card") as caught:
+    with pytest.raises(TraceError, match="moves nothing to a GPU") as caught:
         traced(script(tmp_path, LOOP, device="cuda"))
     assert "--device cpu" in caught.value.hint
 
