@@ -98,6 +98,16 @@ class Attention(Spec):
         default=False,
         description="whether eager attention returns probabilities, which then live during the next layer (BLOOM)",
     )
+    boolean_mask: bool = Field(
+        default=False,
+        description="whether eager attention's mask is of booleans, and the masked scores replace the scores (MPT)",
+    )
+    late_outputs: int = Field(
+        default=0,
+        ge=0,
+        description="tensors as wide as the queries that eager attention holds beside projections and scores at its "
+        "end: BLOOM's queries, merged heads, output and its sum with the stream; MPT's product and its copy",
+    )
     position_bias: bool = Field(
         default=False, description="whether a learned bias for each head and distance is added to the scores (T5)"
     )
@@ -232,6 +242,12 @@ class Layer(Spec):
     )
     scaled: bool = Field(
         default=False, description="whether each block's output is multiplied by a learned vector (DINOv2, BEiT)"
+    )
+    named_streams: int = Field(
+        default=0,
+        ge=0,
+        description="tensors of the stream's width, beyond its input, sum and norm, that the code still names while "
+        "the feed-forward block runs: StableLM's first norm and attention output",
     )
     stream_shards: int = Field(
         default=1,

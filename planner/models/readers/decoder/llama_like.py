@@ -78,7 +78,13 @@ def _stablelm_qk_tensors(mixer: Attention) -> Tensors:
 def _read_stablelm(fields: ConfigFields) -> Architecture:
     parallel = fields.flag("use_parallel_residual", default=False)
     norms = ("input_layernorm",) if parallel else ("input_layernorm", "post_attention_layernorm")
-    frame = DecoderFrame(norm=LAYER, norms=norms, parallel=parallel, hidden_dropout=("hidden_dropout", 0.0))
+    frame = DecoderFrame(
+        norm=LAYER,
+        norms=norms,
+        parallel=parallel,
+        hidden_dropout=("hidden_dropout", 0.0),
+        named_streams=0 if parallel else 2,
+    )
     attention = AttentionStyle(
         bias=("use_qkv_bias", False),
         heads_first=True,
