@@ -23,6 +23,7 @@ class Tensor(Spec):
     shape: tuple[int, ...]
     role: Role
     copies: int = Field(default=1, ge=1, description="number of equal tensors per layer, such as experts")
+    frozen: bool = Field(default=False, description="whether the code freezes it: Pegasus's sinusoidal positions")
 
     @property
     def size(self) -> int:

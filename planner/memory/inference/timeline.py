@@ -26,7 +26,7 @@ from planner.memory.terms import (
     term,
     workload_symbol,
 )
-from planner.memory.weights import mask_buffer_terms, unpacked_four_bit_terms, weights_term
+from planner.memory.weights import buffer_terms, unpacked_four_bit_terms, weights_term
 from planner.models.architecture import Architecture, embeds_images, image_elements, image_patches, image_tokens
 from planner.workload.workload import Inference
 
@@ -146,7 +146,8 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     batch, context, prompt = workload.batch, workload.context_length or 0, workload.prompt_length or 0
     weights = weights_term(architecture, workload.weights or "bf16")
     state = state_term(architecture, batch)
-    fixed = [item for item in (weights, state, *mask_buffer_terms(architecture)) if item is not None]
+    buffers = buffer_terms(architecture, precision.compute_bytes)
+    fixed = [item for item in (weights, state, *buffers) if item is not None]
     own_prompt = 1 if architecture.kind == "encoder-decoder" else prompt
     prefilled = deferred_kv_cache_term(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
     cached = deferred_kv_cache_term(architecture, batch, context, prompt, workload.kv_cache)

@@ -15,8 +15,8 @@ from planner.memory.training.optimizer_steps import optimizer_terms
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.step import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import (
+    buffer_terms,
     dequantized_projection_terms,
-    mask_buffer_terms,
     parameter_counts,
     unpacked_four_bit_terms,
     weights_term,
@@ -116,7 +116,7 @@ def partial_setup(
         losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
         embedding=tied_gradient_terms(architecture, formats.precision) if tuning.starts_before else None,
         adapters=adapters_term(tuning.adapters, lora, adapters.parameter) if lora and adapters else None,
-        held=mask_buffer_terms(architecture),
+        held=buffer_terms(architecture, formats.parameter),
         scratch=_dequantized_terms(architecture, formats),
         scratch_forward=_optional_dora_terms(tuning, settings),
         notes=_partial_training_notes(architecture, workload, notes),

@@ -229,11 +229,11 @@ class _TensorSelector:
         if self.lora is not None:
             return "adapted" if self._is_adapted(path, tensor) else "frozen"
         if not self.patterns:
-            return "trained"
+            return "frozen" if tensor.frozen else "trained"
         met = [pattern for pattern in self.patterns if matches_pattern(path, pattern)]
         self._unmatched.difference_update(met)
         self._seen.setdefault(path)
-        return "trained" if met else "frozen"
+        return "trained" if met and not tensor.frozen else "frozen"
 
     def _is_adapted(self, path: str, tensor: Tensor) -> bool:
         """Return whether a LoRA target names the linear layer at `path`."""
