@@ -112,6 +112,9 @@ class Attention(Spec):
     position_bias: bool = Field(
         default=False, description="whether a learned bias for each head and distance is added to the scores (T5)"
     )
+    gathered_rows: tuple[int, ...] = Field(
+        default=(), description="rows of each table of relative positions from which scores are gathered (DeBERTa)"
+    )
     softcap: bool = Field(default=False, description="whether scores pass through tanh in eager attention (Gemma 2)")
     fp32_softmax: bool = Field(
         default=True, description="whether eager attention computes the softmax in fp32 and casts back"

@@ -196,11 +196,10 @@ def _feed_forward_scratch_bytes(block: Mlp | Moe | None, hidden: int, element_by
         return 0
     if isinstance(block, Mlp):
         gated = 4 if block.fused_gate_up else 3
-        return (
-            element_bytes
-            * block.intermediate
-            * (gated if block.gated else _WIDE_BY_ACTIVATION.get(block.activation, 2))
-        )
+        wide = element_bytes * (gated if block.gated else _WIDE_BY_ACTIVATION.get(block.activation, 2))
+        # A norm inside holds its input, the input's copy in fp32, and that scaled.
+        normed = element_bytes + 4 * (2 if element_bytes < 4 else 1) if block.inner_norm else 0
+        return block.intermediate * max(wide, normed)
     beside = hidden if block.shared_gate else 0
     routed = block.visits * _expert_scratch_bytes(block, hidden, element_bytes) + element_bytes * beside
     return max(routed, element_bytes * (3 * block.shared_intermediate + hidden))

@@ -81,6 +81,13 @@ def test_attention_that_names_its_outputs_holds_them_all_at_its_end():
     assert scratch_bytes(other("mpt", shape), 2, 1000, fp32, "sdpa") == 2 * 1000 * per_token + 2 * 1000 * 1000
 
 
+def test_a_norm_inside_the_feed_forward_block_copies_its_input_to_fp32():
+    # BitNet: the product in bf16, its copy and that scaled in fp32; in fp32 no copy, and gate, up and product are wider
+    bitnet, fp32 = other("bitnet", LLAMA), Precision(4, 4, 4, autocast=False)
+    assert scratch_bytes(bitnet, 1, 10, BF16, "sdpa") == 10 * (4 * 4096 * 2 + 11_008 * (2 + 4 + 4))
+    assert scratch_bytes(bitnet, 1, 10, fp32, "sdpa") == 10 * (4 * 4096 + 3 * 11_008) * 4
+
+
 def test_code_that_names_what_it_no_longer_needs_holds_it():
     # StableLM's first norm and attention output, unless its blocks are parallel
     plain, parallel = (other("stablelm", LLAMA, use_parallel_residual=side) for side in (False, True))

@@ -103,6 +103,7 @@ def _read_bitnet(fields: ConfigFields) -> Architecture:
     mixers = transform_blocks(
         attention_blocks(fields, sizes, BIASED), lambda made: made._replace(tensors=made.tensors + inner)
     )
+    mlp = mlp.evolve(inner_norm=True)
     forward = FeedForwardBlock(mlp, mlp_tensors + norm_tensors("mlp.ffn_sub_norm", mlp.intermediate, RMS))
     return assemble_decoder(fields, sizes, DecoderFrame(other_norms=1), mixers, (forward,) * sizes.layers)
 
