@@ -194,6 +194,9 @@ class Mlp(Spec):
     gated: bool
     activation: Activation = "silu"
     fused_gate_up: bool = Field(default=False, description="whether gate and up projection are fused into one")
+    inner_norm: bool = Field(
+        default=False, description="whether a step-by-step norm reads what the last projection reads (BitNet)"
+    )
     dropout: float = Field(
         default=0.0, ge=0, lt=1, description="dropout probability of the feed-forward activations in training (T5)"
     )

@@ -138,6 +138,7 @@ class AttentionStyle(NamedTuple):
     returns_scores: bool = False
     boolean_mask: bool = False
     late_outputs: int = 0
+    gathered_rows: tuple[int, ...] = ()
     softcap: bool = False
     position_bias: bool = False
 
@@ -220,6 +221,7 @@ def _attention_mixer(
         returns_scores=style.returns_scores,
         boolean_mask=style.boolean_mask,
         late_outputs=style.late_outputs,
+        gathered_rows=style.gathered_rows,
         softcap=style.softcap,
         position_bias=style.position_bias,
     )

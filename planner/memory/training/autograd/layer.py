@@ -255,7 +255,11 @@ def _saved_by_attention(
     capped = mixer.heads * size if mixer.softcap else 0
     copied = 2 * (4 - size) * q if mixer.fp32_scores and not precision.autocast else 0
     sinks = INDEX * mixer.heads if mixer.sinks else 0
-    return SavedPerToken(attention=kept + copied + sinks, scores=_score_matrix_bytes(mixer, precision) + capped)
+    gathered = size * mixer.heads * sum(mixer.gathered_rows)
+    hidden_pairs = MASK if mixer.gathered_rows else 0
+    return SavedPerToken(
+        attention=kept + copied + sinks + gathered, scores=_score_matrix_bytes(mixer, precision) + capped + hidden_pairs
+    )
 
 
 def _fused_output_bytes(mixer: Attention, precision: Precision, masked: bool) -> int:
