@@ -7,8 +7,15 @@ from typing import Final, NamedTuple
 from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import format_symbol, measured_term, model_symbol, term
-from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor
+from planner.memory.terms import (
+    format_symbol,
+    library_symbol,
+    measured_term,
+    model_symbol,
+    term,
+    workload_symbol,
+)
+from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor, image_elements
 
 _CAST_ROLES: Final[tuple[Role, ...]] = ("linear", "router", "conv")
 _CAST_BESIDE_FP8: Final[tuple[Role, ...]] = ("router", "conv")
@@ -143,6 +150,25 @@ def buffer_terms(architecture: Architecture, element_bytes: int) -> tuple[Term, 
         "transformers 5.23: the buffer `bias` of GPTNeoSelfAttention and GPTBigCodeModel, one boolean for each pair"
     )
     return (term("buffers", architecture.mask_buffer_bytes, "m × n²", symbols, source),)
+
+
+def pixels_term(architecture: Architecture, images: int, element_bytes: int) -> Term | None:
+    """Return the memory of the input images of an image encoder, held by the caller; None for other networks."""
+    tower = architecture.stacks[-1] if architecture.kind == "vision-encoder" else None
+    if tower is None or tower.positions is None:
+        return None
+    elements = image_elements(tower, tower.positions)
+    return term(
+        "buffers",
+        images * elements * element_bytes,
+        "B × p × w",
+        (
+            workload_symbol("B", images, "images"),
+            model_symbol("p", elements, "elements per image: color channels × pixels"),
+            library_symbol("w", element_bytes, "bytes per element"),
+        ),
+        "pixel_values, the argument of transformers' image encoders",
+    )
 
 
 def weight_bytes(architecture: Architecture, scheme_name: str) -> int:
