@@ -194,6 +194,11 @@ class Mlp(Spec):
     gated: bool
     activation: Activation = "silu"
     fused_gate_up: bool = Field(default=False, description="whether gate and up projection are fused into one")
+    recast: bool = Field(
+        default=False,
+        description="whether the last projection's input is cast to the format of its weights, and under autocast back "
+        "from it (T5)",
+    )
     inner_norm: bool = Field(
         default=False, description="whether a step-by-step norm reads what the last projection reads (BitNet)"
     )

@@ -63,7 +63,8 @@ def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precisio
         return 0
     size = precision.compute_bytes
     if isinstance(block, Mlp):
-        dropped = size if saves_activation_output(block.activation, gated=block.gated) and block.dropout else 0
+        copied = block.dropout or (block.recast and precision.autocast and precision.parameter_bytes == 4)
+        dropped = size if saves_activation_output(block.activation, gated=block.gated) and copied else 0
         return block.intermediate * (
             _bytes_per_intermediate_element(block.gated, block.activation, precision) + dropped
         )

@@ -311,6 +311,7 @@ def _t5_mlp(fields: ConfigFields) -> Mlp:
         gated=bool(gate),
         activation=known[name],
         dropout=fields.dropout(_T5_DROPOUT[0], default=_T5_DROPOUT[1]),
+        recast=True,
     )
 
 

@@ -6,7 +6,7 @@ from training_snapshots import TOKENS, alive, layer_difference, snapshots
 
 from planner.memory.estimate import fullest_timeline
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.layer import saved_by_layer
+from planner.memory.training.autograd.layer import feed_forward_bytes, saved_by_layer
 from planner.memory.training.autograd.network import backward_points, expert_weighting_bytes
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Training
@@ -105,3 +105,13 @@ def test_every_layer_that_gathers_scores_by_distance_keeps_the_indices_and_the_p
     # Checkpoints hold none of them until a layer is recomputed.
     full = {"activation_checkpointing": "full"}
     assert kept(["c2p"], **full) - kept([], **full) == 8 * 32 * 32 + 2 * 32 * 64 * 2
+
+
+def test_t5_casts_what_its_last_projection_reads_to_the_weights_format_and_back():
+    sizes = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 3, "num_heads": 4, "vocab_size": 100}
+    block = other("t5", sizes | {"feed_forward_proj": "relu", "dropout_rate": 0.0}).main.groups[0].layer.feed_forward
+    amp, bf16 = Precision(4, 2, 4, autocast=True), Precision(2, 2, 2, autocast=False)
+    # the ReLU's output in bf16; under autocast fp32 weights make a second copy of it
+    assert feed_forward_bytes(block, 64, bf16) == 128 * 2
+    assert feed_forward_bytes(block, 64, amp) == 128 * 2 * 2
+    assert feed_forward_bytes(block.evolve(recast=False), 64, amp) == 128 * 2
