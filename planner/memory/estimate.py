@@ -1,7 +1,7 @@
 """Memory estimates: the peak of a workload on given cards, its terms, and the verdict."""
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.mig import ALONE
@@ -33,7 +33,7 @@ from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.result import CachePool, DeviceShare, MemoryResult
 from planner.memory.software import memory_of
 from planner.memory.software.base import SoftwareMemory
-from planner.models.architecture import Architecture, with_image_size
+from planner.models.architecture import Architecture, StateMixer, with_image_size
 from planner.models.drafts import with_draft
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
@@ -359,7 +359,28 @@ def _estimate_notes(
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:
         notes.append(f"{length:,} tokens exceed the model's maximum context length of {architecture.max_context:,}.")
+    if isinstance(workload, Training) or workload.profile == DEFAULT:
+        notes += _recurrence_notes(architecture)
     return (*notes, *program.notes(workload))
+
+
+_RECURRENT_KERNELS: Final = {
+    "mamba": "mamba-ssm and causal-conv1d",
+    "mamba2": "mamba-ssm and causal-conv1d",
+    "gated-delta-net": "flash-linear-attention and causal-conv1d",
+}
+"""Packages whose kernels transformers 5.23 runs layers with a state with, if they are installed."""
+
+
+def _recurrence_notes(architecture: Architecture) -> Iterator[str]:
+    """Yield a note on each package of kernels that the estimate assumes for layers with a recurrent state."""
+    layers = [group.layer for stack in architecture.stacks for group in stack.groups]
+    mixers = [mixer for layer in layers for mixer in (layer.mixer, layer.second_mixer) if isinstance(mixer, StateMixer)]
+    for packages in dict.fromkeys(_RECURRENT_KERNELS[one.name] for one in mixers if one.name in _RECURRENT_KERNELS):
+        yield (
+            f"Layers with a recurrent state are assumed to run the kernels of {packages}. If these are not installed, "
+            "transformers computes the recurrence with operators of PyTorch, which hold far more activations."
+        )
 
 
 def _cache_pool_notes(pool: CachePool | None, workload: Training | Inference) -> Iterator[str]:

@@ -72,8 +72,8 @@ def mask_bytes(
 ) -> int:
     """Return the bytes of the attention masks shared by the layers of `stack`, one mask per window size.
 
-    **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² booleans, where a
-    window is shorter than the sequence.
+    **Formula**: eager attention b · s² numbers in the stream's format, or booleans (MPT); the fused kernel s² booleans,
+    where a window is shorter than the sequence.
 
     **Source**: transformers `masking_utils.sdpa_mask` and `eager_mask`.
     """
@@ -83,7 +83,8 @@ def mask_bytes(
         # An encoder without a window attends to everything and needs no mask.
         windows.discard(None)
     if attention == "eager" or any(not mixer.sdpa for mixer in mixers):
-        return len(windows) * sequences * tokens * tokens * precision.residual_bytes
+        element = MASK if any(mixer.boolean_mask for mixer in mixers) else precision.residual_bytes
+        return len(windows) * sequences * tokens * tokens * element
     short = sum(1 for window in windows if attention == "sdpa" and window is not None and window < tokens)
     return short * tokens * tokens * MASK
 

@@ -7,8 +7,15 @@ from typing import Final, NamedTuple
 from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import format_symbol, measured_term, model_symbol, term
-from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor
+from planner.memory.terms import (
+    format_symbol,
+    library_symbol,
+    measured_term,
+    model_symbol,
+    term,
+    workload_symbol,
+)
+from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor, image_elements
 
 _CAST_ROLES: Final[tuple[Role, ...]] = ("linear", "router", "conv")
 _CAST_BESIDE_FP8: Final[tuple[Role, ...]] = ("router", "conv")
@@ -23,7 +30,6 @@ class ParameterCounts(NamedTuple):
     linear: int
     experts: int
     token_embedding: int
-    before_layers: int
     smallest_layer: int
     cast: int
     cast_in_a_layer: int
@@ -42,9 +48,8 @@ def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
 def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> ParameterCounts:
     """Return the parameter counts of `architecture`; with `in_fp8` autocast does not cast linear layers.
 
-    `token_embedding` is the largest table, `before_layers` all tables and norms before the main stack;
-    `smallest_layer` is the layer with the fewest parameters. `cast` are the parameters that autocast casts,
-    `cast_in_a_layer` the most of one layer, `cast_behind` those after the layers.
+    `token_embedding` is the largest table, `smallest_layer` the layer with the fewest parameters. `cast` are the
+    parameters that autocast casts, `cast_in_a_layer` the most of one layer, `cast_behind` those after the layers.
     """
     by_role: dict[str, int] = {}
     for tensor, count in placed_tensors(architecture):
@@ -58,7 +63,6 @@ def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> Parame
         linear=by_role.get("linear", 0),
         experts=by_role.get("expert", 0),
         token_embedding=_token_embedding_parameters(architecture),
-        before_layers=sum(tensor.parameters for tensor in architecture.stacks[-1].before),
         smallest_layer=min(group.layer.parameters for group in groups),
         cast=sum(
             _cast_parameter_count(stack.before, roles) + _cast_parameter_count(stack.after, roles)
@@ -121,8 +125,19 @@ def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int =
 
 
 @lru_cache(maxsize=256)
-def mask_buffer_terms(architecture: Architecture) -> tuple[Term, ...]:
-    """Return the memory of causal masks that a network of transformers keeps as buffers; empty for most networks."""
+def buffer_terms(architecture: Architecture, element_bytes: int) -> tuple[Term, ...]:
+    """Return the memory of masks and positions that a network of transformers keeps as buffers; most have none.
+
+    Tables of positions are of `element_bytes`, as the parameters are, or the computation where these are quantized.
+    """
+    if architecture.position_buffer_elements:
+        elements = architecture.position_buffer_elements
+        symbols = (
+            model_symbol("n", elements, "elements of the tables of positions, that of the encoder and of the decoder"),
+            format_symbol("w", element_bytes, "bytes per element"),
+        )
+        source = "transformers 5.23: the buffer `weights` of M2M100SinusoidalPositionalEmbedding"
+        return (term("buffers", elements * element_bytes, "n × w", symbols, source),)
     if not architecture.mask_buffer_bytes:
         return ()
     positions = architecture.max_context or 0
@@ -135,6 +150,25 @@ def mask_buffer_terms(architecture: Architecture) -> tuple[Term, ...]:
         "transformers 5.23: the buffer `bias` of GPTNeoSelfAttention and GPTBigCodeModel, one boolean for each pair"
     )
     return (term("buffers", architecture.mask_buffer_bytes, "m × n²", symbols, source),)
+
+
+def pixels_term(architecture: Architecture, images: int, element_bytes: int) -> Term | None:
+    """Return the memory of the input images of an image encoder, held by the caller; None for other networks."""
+    tower = architecture.stacks[-1] if architecture.kind == "vision-encoder" else None
+    if tower is None or tower.positions is None:
+        return None
+    elements = image_elements(tower, tower.positions)
+    return term(
+        "buffers",
+        images * elements * element_bytes,
+        "B × p × w",
+        (
+            workload_symbol("B", images, "images"),
+            model_symbol("p", elements, "elements per image: color channels × pixels"),
+            library_symbol("w", element_bytes, "bytes per element"),
+        ),
+        "pixel_values, the argument of transformers' image encoders",
+    )
 
 
 def weight_bytes(architecture: Architecture, scheme_name: str) -> int:

@@ -120,6 +120,9 @@ class Architecture(Spec):
     mask_buffer_bytes: int = Field(
         default=0, ge=0, description="bytes of the causal masks that modules keep beside their parameters (GPT-Neo)"
     )
+    position_buffer_elements: int = Field(
+        default=0, ge=0, description="elements of the tables of positions that modules keep as buffers (M2M-100)"
+    )
     tensor_cards: int = Field(
         default=1, ge=1, description="number of tensor-parallel GPUs of which this network is one's share"
     )

@@ -23,6 +23,7 @@ class Tensor(Spec):
     shape: tuple[int, ...]
     role: Role
     copies: int = Field(default=1, ge=1, description="number of equal tensors per layer, such as experts")
+    frozen: bool = Field(default=False, description="whether the code freezes it: Pegasus's sinusoidal positions")
 
     @property
     def size(self) -> int:
@@ -98,8 +99,21 @@ class Attention(Spec):
         default=False,
         description="whether eager attention returns probabilities, which then live during the next layer (BLOOM)",
     )
+    boolean_mask: bool = Field(
+        default=False,
+        description="whether eager attention's mask is of booleans, and the masked scores replace the scores (MPT)",
+    )
+    late_outputs: int = Field(
+        default=0,
+        ge=0,
+        description="tensors as wide as the queries that eager attention holds beside projections and scores at its "
+        "end: BLOOM's queries, merged heads, output and its sum with the stream; MPT's product and its copy",
+    )
     position_bias: bool = Field(
         default=False, description="whether a learned bias for each head and distance is added to the scores (T5)"
+    )
+    gathered_rows: tuple[int, ...] = Field(
+        default=(), description="rows of each table of relative positions from which scores are gathered (DeBERTa)"
     )
     softcap: bool = Field(default=False, description="whether scores pass through tanh in eager attention (Gemma 2)")
     fp32_softmax: bool = Field(
@@ -180,6 +194,14 @@ class Mlp(Spec):
     gated: bool
     activation: Activation = "silu"
     fused_gate_up: bool = Field(default=False, description="whether gate and up projection are fused into one")
+    recast: bool = Field(
+        default=False,
+        description="whether the last projection's input is cast to the format of its weights, and under autocast back "
+        "from it (T5)",
+    )
+    inner_norm: bool = Field(
+        default=False, description="whether a step-by-step norm reads what the last projection reads (BitNet)"
+    )
     dropout: float = Field(
         default=0.0, ge=0, lt=1, description="dropout probability of the feed-forward activations in training (T5)"
     )
@@ -232,6 +254,12 @@ class Layer(Spec):
     )
     scaled: bool = Field(
         default=False, description="whether each block's output is multiplied by a learned vector (DINOv2, BEiT)"
+    )
+    named_streams: int = Field(
+        default=0,
+        ge=0,
+        description="tensors of the stream's width, beyond its input, sum and norm, that the code still names while "
+        "the feed-forward block runs: StableLM's first norm and attention output",
     )
     stream_shards: int = Field(
         default=1,

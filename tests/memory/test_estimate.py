@@ -207,3 +207,24 @@ def test_a_whole_catalog_is_judged_as_each_card_is():
         assert fit.gpu_id == card.id
         assert (fit.verdict, fit.total_bytes, fit.free_bytes) == (result.verdict, result.total_bytes, result.free_bytes)
         assert fit.unsupported == result.unsupported
+
+
+def test_layers_with_a_recurrent_state_say_which_kernels_are_assumed():
+    def assumed(model_type, workload):
+        sizes = {"hidden_size": 64, "vocab_size": 100, "num_hidden_layers": 4}
+        heads = {
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "intermediate_size": 96,
+            "state_size": 16,
+        }
+        notes = estimate_memory(other(model_type, sizes | heads), workload).notes
+        return [note.partition("kernels of ")[2].partition(".")[0] for note in notes if "recurrent state" in note]
+
+    for workload in (Training(), Inference()):
+        assert assumed("mamba", workload) == ["mamba-ssm and causal-conv1d"]
+        assert assumed("llama", workload) == []
+    # vLLM brings its own kernels.
+    assert assumed("mamba", Inference(profile="vllm")) == []
+    assert assumed("lfm2", Training()) == []

@@ -151,3 +151,12 @@ def test_masks_that_layers_keep_are_beside_the_weights_in_training_and_answers()
     for workload in (Inference(), Training(), Training(trainable=("layers.1",))):
         # One boolean for each pair of 512 positions in each of 3 layers.
         assert estimate_memory(network, workload).term("buffers").bytes == 3 * 512 * 512
+
+
+def test_tables_of_positions_that_are_no_parameters_are_buffers_in_their_format():
+    sizes = {"d_model": 64, "vocab_size": 100, "max_position_embeddings": 510, "share_encoder_decoder_embeddings": True}
+    sizes |= {f"{side}_{name}": 4 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    network = other("m2m_100", sizes | {"encoder_ffn_dim": 128, "decoder_ffn_dim": 128})
+    # 510 + 2 positions for encoder and decoder, of 64 elements
+    for workload, width in ((Inference(compute="bf16"), 2), (Training(compute="amp-bf16"), 4)):
+        assert estimate_memory(network, workload).term("buffers").bytes == 2 * 512 * 64 * width

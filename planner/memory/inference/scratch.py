@@ -76,7 +76,8 @@ def scratch_bytes(
     **Formula** per token, the larger of two: 4h (embeddings, the layer's input, the residual and its norm) beside the
     feed-forward block, 3i (gate, up and their product; 2i without a gate); 3h beside the attention, the largest of its
     rotation 4q, the norm of the queries with its fp32 copies, and eager scores a · s · (scores, their fp32 copy and the
-    softmax). h more where positions have embeddings. Keys and values are in the cache already.
+    softmax) or, where the code names its outputs, what is alive at its end. h more where positions have embeddings.
+    Keys and values are in the cache already.
     """
     most = 0
     for stack in architecture.stacks:
@@ -167,7 +168,7 @@ def _layer_scratch_bytes(
     hidden, size = stack.hidden, precision.compute_bytes
     mixers = (layer.mixer, layer.second_mixer)
     widest = max(_mixer_scratch_bytes(mixer, layer, tokens, precision, attention) for mixer in mixers)
-    beside = 4 * hidden * size + _feed_forward_scratch_bytes(layer.feed_forward, hidden, size)
+    beside = (4 + layer.named_streams) * hidden * size + _feed_forward_scratch_bytes(layer.feed_forward, hidden, size)
     return max(
         beside + size * _live_probability_elements(layer, tokens, precision, attention),
         (3 + _position_embedding_count(stack)) * hidden * size + widest,
@@ -195,11 +196,10 @@ def _feed_forward_scratch_bytes(block: Mlp | Moe | None, hidden: int, element_by
         return 0
     if isinstance(block, Mlp):
         gated = 4 if block.fused_gate_up else 3
-        return (
-            element_bytes
-            * block.intermediate
-            * (gated if block.gated else _WIDE_BY_ACTIVATION.get(block.activation, 2))
-        )
+        wide = element_bytes * (gated if block.gated else _WIDE_BY_ACTIVATION.get(block.activation, 2))
+        # A norm inside holds its input, the input's copy in fp32, and that scaled.
+        normed = element_bytes + 4 * (2 if element_bytes < 4 else 1) if block.inner_norm else 0
+        return block.intermediate * max(wide, normed)
     beside = hidden if block.shared_gate else 0
     routed = block.visits * _expert_scratch_bytes(block, hidden, element_bytes) + element_bytes * beside
     return max(routed, element_bytes * (3 * block.shared_intermediate + hidden))
@@ -252,9 +252,13 @@ def _attention_scratch_bytes(
         attended = size * (projected + mixer.q_dim + repeated + (tokens if masked else 0))
         return max(rotation, normed, attended)
     scores = _score_scratch_bytes(mixer, tokens, kernel, precision)
-    queries = in_one + mixer.q_dim if mixer.rotary else projected
+    queries = in_one + mixer.q_dim if mixer.rotary or mixer.heads_first else projected
     if kernel == "eager":
-        return max(rotation, normed, size * (queries + repeated) + scores)
+        late = 0
+        if mixer.late_outputs:
+            kept = mixer.heads * tokens * (2 * size + _handed_out_bytes(mixer, size))
+            late = size * (projected + mixer.late_outputs * mixer.q_dim) + kept
+        return max(rotation, normed, size * (queries + repeated) + scores, late)
     copied = repeated if mixer.grouping == "native" else 2 * mixer.kv_dim
     return max(rotation, normed, size * queries + 4 * (mixer.q_dim + copied) + scores)
 
@@ -265,7 +269,7 @@ def _score_scratch_bytes(mixer: Attention | LatentAttention, tokens: int, kernel
     The cast back is smaller, and all that there is beside a softmax of fp16 scores. Matrix products hold the scores,
     the safe softmax, its result and one mask byte, and for each pair of positions its visibility and the added value.
     If a layer returns its probabilities, those of the previous one are alive too, and the scores once more, with the
-    mask added.
+    mask added, unless these replace them.
 
     **Source**: `softmax` of aten/src/ATen/native/SoftMax.cpp (only half precision is read as it is), `_safe_softmax`
     of aten/src/ATen/native/transformers/attention.cpp.
@@ -274,9 +278,16 @@ def _score_scratch_bytes(mixer: Attention | LatentAttention, tokens: int, kernel
     softmax = softmax_bytes(mixer, kernel, precision)
     if kernel == "math":
         return mixer.heads * tokens * (3 * softmax + MASK)
-    handed_out = 2 * size if isinstance(mixer, Attention) and mixer.returns_scores else 0
+    handed_out = _handed_out_bytes(mixer, size)
     copied = 0 if softmax == size else size if precision.half else softmax
     return mixer.heads * tokens * (size + copied + softmax + handed_out)
+
+
+def _handed_out_bytes(mixer: Attention | LatentAttention, element_bytes: int) -> int:
+    """Return the bytes per score of a previous layer's probabilities, and of scores to which the mask was added."""
+    if not isinstance(mixer, Attention) or not mixer.returns_scores:
+        return 0
+    return element_bytes * (1 if mixer.boolean_mask else 2)
 
 
 def _query_and_key_elements(mixer: LatentAttention) -> int:

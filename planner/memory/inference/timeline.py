@@ -23,11 +23,10 @@ from planner.memory.terms import (
     library_symbol,
     measured_term,
     model_symbol,
-    term,
     workload_symbol,
 )
-from planner.memory.weights import mask_buffer_terms, unpacked_four_bit_terms, weights_term
-from planner.models.architecture import Architecture, embeds_images, image_elements, image_patches, image_tokens
+from planner.memory.weights import buffer_terms, pixels_term, unpacked_four_bit_terms, weights_term
+from planner.models.architecture import Architecture, embeds_images, image_patches, image_tokens
 from planner.workload.workload import Inference
 
 _HELD_SOURCE = (
@@ -42,25 +41,6 @@ class VisionTerms(NamedTuple):
     tower: Term
     embedded: Term
     encoded: Term
-
-
-def pixels_term(architecture: Architecture, workload: Inference, precision: Precision) -> Term | None:
-    """Return the memory of the input images of an image encoder, held by the caller; None for other networks."""
-    tower = architecture.main
-    if architecture.kind != "vision-encoder" or tower.positions is None:
-        return None
-    elements = image_elements(tower, tower.positions)
-    return term(
-        "buffers",
-        workload.batch * elements * precision.compute_bytes,
-        "B × p × w",
-        (
-            workload_symbol("B", workload.batch, "images"),
-            model_symbol("p", elements, "elements per image: color channels × pixels"),
-            library_symbol("w", precision.compute_bytes, "bytes per element"),
-        ),
-        "pixel_values, the argument of transformers' image encoders",
-    )
 
 
 def vision_terms(architecture: Architecture, workload: Inference, precision: Precision) -> VisionTerms | None:
@@ -146,7 +126,8 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     batch, context, prompt = workload.batch, workload.context_length or 0, workload.prompt_length or 0
     weights = weights_term(architecture, workload.weights or "bf16")
     state = state_term(architecture, batch)
-    fixed = [item for item in (weights, state, *mask_buffer_terms(architecture)) if item is not None]
+    buffers = buffer_terms(architecture, precision.compute_bytes)
+    fixed = [item for item in (weights, state, *buffers) if item is not None]
     own_prompt = 1 if architecture.kind == "encoder-decoder" else prompt
     prefilled = deferred_kv_cache_term(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
     cached = deferred_kv_cache_term(architecture, batch, context, prompt, workload.kv_cache)
@@ -155,7 +136,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
     every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
     unpacked = partial(_unpacked_terms, architecture, workload.weights, precision)
-    pixels = pixels_term(architecture, workload, precision)
+    pixels = pixels_term(architecture, batch, precision.compute_bytes)
     seen = vision_terms(architecture, workload, precision)
     encoded = seen.encoded if seen else None
     snapshots = [

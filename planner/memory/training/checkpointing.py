@@ -148,7 +148,7 @@ def _attention_output_bytes(mixer: Mixer | None, settings: LayerSettings, masked
         return (0 if settings.attention == "flash" else size * width + STATISTIC * mixer.heads), 0
     if kernel == "math":
         return 4 * width, 4 * mixer.heads
-    if isinstance(mixer, Attention) and mixer.returns_scores and not mixer.sdpa:
+    if isinstance(mixer, Attention) and mixer.returns_scores and mixer.heads_first:
         # BLOOM's product adds the biases itself (baddbmm), which is in no list.
         return size * width, 0
     in_fp32 = isinstance(mixer, Attention) and mixer.fp32_scores and not settings.formats.autocast

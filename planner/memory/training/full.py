@@ -14,7 +14,7 @@ from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_steps import OptimizerTerms, optimizer_terms
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.step import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
-from planner.memory.weights import ParameterCounts, mask_buffer_terms, parameter_counts, weights_term
+from planner.memory.weights import ParameterCounts, buffer_terms, parameter_counts, weights_term
 from planner.models.architecture import Architecture
 from planner.workload.optimizers import Optimizer, OptimizerStep
 from planner.workload.training import Training
@@ -71,7 +71,7 @@ def whole_setup(
         casts=casts,
         losses=losses,
         embedding=network.embedding,
-        held=mask_buffer_terms(architecture),
+        held=buffer_terms(architecture, precision.parameter_bytes),
         notes=notes,
     )
 
@@ -97,12 +97,11 @@ def _network_parameters(
     optimizer_step: OptimizerStep | None,
 ) -> _NetworkParameters:
     """Return the weights and parameter counts of a network, cached since they do not depend on the batch."""
+    tuning = full_tuning(architecture)
     return _NetworkParameters(
         weights=weights_term(architecture, weights),
-        optimizer=optimizer_terms(
-            full_tuning(architecture).trained, optimizer, optimizer_step, precision.parameter_bytes
-        ),
-        parameters=parameter_counts(architecture).total,
+        optimizer=optimizer_terms(tuning.trained, optimizer, optimizer_step, precision.parameter_bytes),
+        parameters=tuning.trained_parameters,
         head=head_matrix_elements(architecture),
         before_first_layer=_gradient_count_before_first_layer(architecture),
         decoder=_decoder_gradient_count(architecture),
@@ -119,7 +118,8 @@ def _gradient_count_before_first_layer(architecture: Architecture) -> int:
     """Return how many parameters have gradients before the backward pass runs the first layer."""
     counts = parameter_counts(architecture)
     tied = counts.token_embedding if architecture.tied_head else 0
-    return counts.total - counts.smallest_layer - counts.before_layers + tied
+    before = sum(tensor.parameters for tensor in architecture.main.before if not tensor.frozen)
+    return full_tuning(architecture).trained_parameters - counts.smallest_layer - before + tied
 
 
 def _decoder_gradient_count(architecture: Architecture) -> int:

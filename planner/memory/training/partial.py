@@ -15,9 +15,10 @@ from planner.memory.training.optimizer_steps import optimizer_terms
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.step import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import (
+    buffer_terms,
     dequantized_projection_terms,
-    mask_buffer_terms,
     parameter_counts,
+    pixels_term,
     unpacked_four_bit_terms,
     weights_term,
 )
@@ -100,13 +101,16 @@ def partial_setup(
     lora, adapters = workload.lora, settings.adapters
     size = adapters.parameter if adapters else formats.parameter
     head = head_matrix_elements(architecture) if tuning.head == "trained" else 0
+    # A trained patch convolution saves them for the backward pass, with which they are counted.
+    pixels = None if tuning.starts_before else pixels_term(architecture, workload.micro_batch, formats.stream)
     everything = tuning.trained_parameters
+    in_last = bool(tuning.layers) and set(tuning.layers[-1].tuning.statuses) != {"frozen"}
     return TrainingSetup(
         weights=weights,
         optimizer=optimizer_terms(tuning.trained, workload.optimizer, workload.optimizer_step, size),
         gradients=GradientCounts(
             head,
-            head + saved.point.gradients,
+            head + (saved.point.gradients if in_last else 0),
             _gradient_count_before_first_layer(architecture, tuning, saved),
             everything,
         ),
@@ -116,7 +120,7 @@ def partial_setup(
         losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
         embedding=tied_gradient_terms(architecture, formats.precision) if tuning.starts_before else None,
         adapters=adapters_term(tuning.adapters, lora, adapters.parameter) if lora and adapters else None,
-        held=mask_buffer_terms(architecture),
+        held=(*buffer_terms(architecture, formats.parameter), *((pixels,) if pixels else ())),
         scratch=_dequantized_terms(architecture, formats),
         scratch_forward=_optional_dora_terms(tuning, settings),
         notes=_partial_training_notes(architecture, workload, notes),

@@ -136,6 +136,9 @@ class AttentionStyle(NamedTuple):
     heads_first: bool = False
     fp32_scores: bool = False
     returns_scores: bool = False
+    boolean_mask: bool = False
+    late_outputs: int = 0
+    gathered_rows: tuple[int, ...] = ()
     softcap: bool = False
     position_bias: bool = False
 
@@ -216,6 +219,9 @@ def _attention_mixer(
         heads_first=style.heads_first,
         fp32_scores=style.fp32_scores,
         returns_scores=style.returns_scores,
+        boolean_mask=style.boolean_mask,
+        late_outputs=style.late_outputs,
+        gathered_rows=style.gathered_rows,
         softcap=style.softcap,
         position_bias=style.position_bias,
     )

@@ -66,6 +66,35 @@ def test_eager_scores_grow_with_the_square_of_the_prompt():
     assert scratch_bytes(model, 2, 2000, half, "eager") == 2 * 2000 * (per_token - 32 * 2000 * 2 + 2000 * 2)
 
 
+def test_attention_that_names_its_outputs_holds_them_all_at_its_end():
+    # fp32: 3h, the projections 3q and four outputs beside both scores, the softmax and that of the layer before
+    shape = {"hidden_size": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100}
+    bloom, fp32 = other("bloom", shape), Precision(4, 4, 4, autocast=False)
+    per_token = 4 * (3 * 64 + 7 * 64 + 4 * 4 * 1000)
+    assert scratch_bytes(bloom, 2, 1000, fp32, "sdpa") == 2 * 1000 * per_token + 2 * 1000 * 1000 * 4
+    # bf16: at the softmax, beside 3q and the queries' copy: four in bf16 (14 B with the fp32 copy and the softmax)
+    per_token = 2 * (3 * 64 + 4 * 64) + 4 * 1000 * (2 + 4 + 4 + 2 * 2)
+    assert scratch_bytes(bloom, 2, 1000, BF16, "sdpa") == 2 * 1000 * per_token + 2 * 1000 * 1000 * 2
+    # MPT fills booleans into the scores, which take their name: one copy less
+    shape = {"d_model": 64, "n_layers": 2, "n_heads": 4, "vocab_size": 100, "max_seq_len": 1024}
+    per_token = 4 * (3 * 64 + 5 * 64 + 3 * 4 * 1000)
+    assert scratch_bytes(other("mpt", shape), 2, 1000, fp32, "sdpa") == 2 * 1000 * per_token + 2 * 1000 * 1000
+
+
+def test_a_norm_inside_the_feed_forward_block_copies_its_input_to_fp32():
+    # BitNet: the product in bf16, its copy and that scaled in fp32; in fp32 no copy, and gate, up and product are wider
+    bitnet, fp32 = other("bitnet", LLAMA), Precision(4, 4, 4, autocast=False)
+    assert scratch_bytes(bitnet, 1, 10, BF16, "sdpa") == 10 * (4 * 4096 * 2 + 11_008 * (2 + 4 + 4))
+    assert scratch_bytes(bitnet, 1, 10, fp32, "sdpa") == 10 * (4 * 4096 + 3 * 11_008) * 4
+
+
+def test_code_that_names_what_it_no_longer_needs_holds_it():
+    # StableLM's first norm and attention output, unless its blocks are parallel
+    plain, parallel = (other("stablelm", LLAMA, use_parallel_residual=side) for side in (False, True))
+    assert scratch_bytes(plain, 1, 10, BF16, "sdpa") == 10 * (6 * 4096 + 3 * 11_008) * 2
+    assert scratch_bytes(parallel, 1, 10, BF16, "sdpa") == 10 * (4 * 4096 + 3 * 11_008) * 2
+
+
 def test_repeated_heads_of_eager_attention():
     grouped, full = llama(num_key_value_heads=8), llama()
     more = scratch_bytes(grouped, 1, 2000, BF16, "eager") - scratch_bytes(full, 1, 2000, BF16, "eager")

@@ -2,7 +2,7 @@
 
 import pytest
 from pydantic import ValidationError
-from small_models import llama
+from small_models import llama, other
 from training_snapshots import alive, snapshots
 
 from planner.memory.estimate import estimate_memory
@@ -34,6 +34,21 @@ def test_a_tied_embeddings_gradients_meet():
     tied = llama(tie_word_embeddings=True)
     backward = alive(snapshots(tied), "backward", "embedding")
     assert backward["temporaries"] == 2 * 2 * 32_000 * 4096  # the dense gradient, and its sum with the head's
+
+
+def test_frozen_positions_have_neither_gradients_nor_optimizer_states():
+    sizes = {"d_model": 64, "vocab_size": 100, "max_position_embeddings": 512}
+    sizes |= {f"{side}_{name}": 4 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    pegasus = other("pegasus", sizes | {"encoder_ffn_dim": 128, "decoder_ffn_dim": 128})
+    trained = pegasus.parameters - 2 * 512 * 64
+    step = alive(snapshots(pegasus, sequence_length=16), "step")
+    assert (step["gradients"], step["optimizer_states"]) == (2 * trained, 2 * 2 * trained)
+    # A pattern that names them does not train them.
+    named = alive(snapshots(pegasus, sequence_length=16, trainable=("layers.1", "embed_positions")), "step")
+    assert (
+        named["gradients"]
+        == alive(snapshots(pegasus, sequence_length=16, trainable=("layers.1",)), "step")["gradients"]
+    )
 
 
 LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"

@@ -211,7 +211,7 @@ def _saved_outside_layers(
     if checkpointed:
         first = every * (before + first_checkpoint_bytes(stack, formats.precision)) // shards
         first += mask_bytes(stack, batch.sequences, batch.tokens, formats.precision, settings.attention, groups=1)
-        if nothing_saved_before and not starts:
+        if nothing_saved_before and not starts and architecture.kind != "vision-encoder":
             kept += SavedBytes(checkpoints=every * _kept_embedding_copies(stack) * stack.hidden * formats.stream)
     return SavedActivations(kept, one_layer=0, point=BackwardPoint(0), first=first, behind=behind, layers=(), depth=0)
 

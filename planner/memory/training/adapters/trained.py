@@ -32,7 +32,8 @@ class LayerTuning(NamedTuple):
     `reached` means that the gradient continues to what is before the layer, so that its first operations save
     activations even if they are frozen.
 
-    **Source** for checkpoints: transformers `PreTrainedModel.enable_input_require_grads`.
+    **Source** for checkpoints: transformers `PreTrainedModel.enable_input_require_grads`, which
+    `gradient_checkpointing_enable` calls where the main input are tokens.
     """
 
     statuses: tuple[Status, ...]
@@ -175,7 +176,8 @@ def _tuning_with_options(
     layers: list[TunedLayers] = []
     trained = [item for stack in architecture.stacks for item in _trained_outside_layers(stack, chosen, behind=False)]
     starts_before = bool(trained)
-    # Checkpoints need an input that requires a gradient: transformers sets that on the embedding.
+    # Checkpoints need an input that requires a gradient: transformers sets that on the embedding, unless of images.
+    checkpointed = checkpointed and architecture.kind != "vision-encoder"
     reached = starts_before or checkpointed
     for stack in architecture.stacks:
         # A decoder has an input of its own; the encoder's gradient arrives through cross-attention.
@@ -229,11 +231,11 @@ class _TensorSelector:
         if self.lora is not None:
             return "adapted" if self._is_adapted(path, tensor) else "frozen"
         if not self.patterns:
-            return "trained"
+            return "frozen" if tensor.frozen else "trained"
         met = [pattern for pattern in self.patterns if matches_pattern(path, pattern)]
         self._unmatched.difference_update(met)
         self._seen.setdefault(path)
-        return "trained" if met else "frozen"
+        return "trained" if met and not tensor.frozen else "frozen"
 
     def _is_adapted(self, path: str, tensor: Tensor) -> bool:
         """Return whether a LoRA target names the linear layer at `path`."""

@@ -63,7 +63,8 @@ def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precisio
         return 0
     size = precision.compute_bytes
     if isinstance(block, Mlp):
-        dropped = size if saves_activation_output(block.activation, gated=block.gated) and block.dropout else 0
+        copied = block.dropout or (block.recast and precision.autocast and precision.parameter_bytes == 4)
+        dropped = size if saves_activation_output(block.activation, gated=block.gated) and copied else 0
         return block.intermediate * (
             _bytes_per_intermediate_element(block.gated, block.activation, precision) + dropped
         )
@@ -255,7 +256,11 @@ def _saved_by_attention(
     capped = mixer.heads * size if mixer.softcap else 0
     copied = 2 * (4 - size) * q if mixer.fp32_scores and not precision.autocast else 0
     sinks = INDEX * mixer.heads if mixer.sinks else 0
-    return SavedPerToken(attention=kept + copied + sinks, scores=_score_matrix_bytes(mixer, precision) + capped)
+    gathered = size * mixer.heads * sum(mixer.gathered_rows)
+    hidden_pairs = MASK if mixer.gathered_rows else 0
+    return SavedPerToken(
+        attention=kept + copied + sinks + gathered, scores=_score_matrix_bytes(mixer, precision) + capped + hidden_pairs
+    )
 
 
 def _fused_output_bytes(mixer: Attention, precision: Precision, masked: bool) -> int:

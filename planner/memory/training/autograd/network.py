@@ -294,11 +294,20 @@ def shared_score_bytes(
 
     **Formula**: t · (8 · s² for the bucket of each pair of positions + a · s · s' zeros where cross-attention has
     none), with t layers that have a table of their own: the first of T5, every one of UMT5, whose checkpoints
-    recompute it. With checkpoints also the biases of a · s² pairs.
+    recompute it. With checkpoints also the biases of a · s² pairs. Every layer of DeBERTa keeps 8 · s² for the index
+    with which it gathers scores from each table of relative positions, and the projected table once per sequence.
+
+    **Source**: transformers 5.23 `DisentangledSelfAttention.disentangled_attention_bias`.
     """
     masks = mask_bytes(stack, batch.sequences, batch.tokens, precision, attention) if checkpointed else 0
     layer = stack.groups[0].layer
-    if not isinstance(layer.mixer, Attention) or not layer.mixer.position_bias:
+    if not isinstance(layer.mixer, Attention):
+        return masks
+    rows = layer.mixer.gathered_rows
+    if rows:
+        tables = batch.sequences * sum(rows) * layer.mixer.q_dim * precision.compute_bytes
+        return masks + (1 if checkpointed else stack.layer_count) * (len(rows) * INDEX * batch.tokens**2 + tables)
+    if not layer.mixer.position_bias:
         return masks
     pairs = batch.tokens * batch.encoder_tokens if layer.cross_attention else 0
     zeros = layer.mixer.heads * pairs * precision.compute_bytes

@@ -42,7 +42,7 @@ class DecoderFrame(NamedTuple):
     """Norms, embeddings and head around a decoder's blocks; the defaults are Llama's.
 
     `other_norms` is the number of norms over the hidden width without tensors or with tensors in a block; `softcapped`
-    is whether the configuration class caps the logits by default.
+    is whether the configuration class caps the logits by default; `named_streams` is as in `Layer`.
     """
 
     norm: Norm = RMS
@@ -59,6 +59,7 @@ class DecoderFrame(NamedTuple):
     head_bias: FlagSource = False
     hidden_dropout: DropoutSource = 0.0
     embedding_dropout: DropoutSource = 0.0
+    named_streams: int = 0
 
 
 def assemble_decoder(
@@ -87,6 +88,7 @@ def assemble_decoder(
             parallel=parallel,
             post_norms=frame.post_norms,
             hidden_dropout=dropout,
+            named_streams=frame.named_streams,
             tensors=(*mixer_tensors, *forward_tensors, *norms),
         )
 

@@ -135,7 +135,14 @@ def _read_mpt(fields: ConfigFields) -> Architecture:
         hidden_dropout=dropout,
     )
     attention = AttentionStyle(
-        prefix="attn.", names=("Wqkv", "out_proj"), pattern=unrotated_attention, dropout=dropout, sdpa=False
+        prefix="attn.",
+        names=("Wqkv", "out_proj"),
+        pattern=unrotated_attention,
+        dropout=dropout,
+        sdpa=False,
+        returns_scores=True,
+        boolean_mask=True,
+        late_outputs=2,
     )
     mlp = MlpStyle(prefix="ffn.", names=("up_proj", "down_proj"), activation="gelu", width=(), ratio=4)
     return DecoderFamily(frame=frame, attention=attention, mlp=mlp).read(fields)
@@ -299,7 +306,9 @@ READERS: Final[Mapping[str, Reader]] = {
             out_bias=True,
             pattern=unrotated_attention,
             sdpa=False,
+            heads_first=True,
             returns_scores=True,
+            late_outputs=4,
         ),
         mlp=MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu_bloom", width=("n_inner",), ratio=4),
         before=_bloom_embedding_tensors,

@@ -78,7 +78,13 @@ def _stablelm_qk_tensors(mixer: Attention) -> Tensors:
 def _read_stablelm(fields: ConfigFields) -> Architecture:
     parallel = fields.flag("use_parallel_residual", default=False)
     norms = ("input_layernorm",) if parallel else ("input_layernorm", "post_attention_layernorm")
-    frame = DecoderFrame(norm=LAYER, norms=norms, parallel=parallel, hidden_dropout=("hidden_dropout", 0.0))
+    frame = DecoderFrame(
+        norm=LAYER,
+        norms=norms,
+        parallel=parallel,
+        hidden_dropout=("hidden_dropout", 0.0),
+        named_streams=0 if parallel else 2,
+    )
     attention = AttentionStyle(
         bias=("use_qkv_bias", False),
         heads_first=True,
@@ -97,6 +103,7 @@ def _read_bitnet(fields: ConfigFields) -> Architecture:
     mixers = transform_blocks(
         attention_blocks(fields, sizes, BIASED), lambda made: made._replace(tensors=made.tensors + inner)
     )
+    mlp = mlp.evolve(inner_norm=True)
     forward = FeedForwardBlock(mlp, mlp_tensors + norm_tensors("mlp.ffn_sub_norm", mlp.intermediate, RMS))
     return assemble_decoder(fields, sizes, DecoderFrame(other_norms=1), mixers, (forward,) * sizes.layers)
 

@@ -249,6 +249,26 @@ def _deberta_embedding_tables(fields: ConfigFields, sizes: StackSizes) -> Tensor
     )
 
 
+_DEBERTA: Final = EncoderFamily(
+    layer=_bert_layer(attention=("self.query_proj", "self.key_proj", "self.value_proj", "output.dense"), sdpa=False),
+    heads=_deberta_heads,
+    narrow=True,
+    normed_wide=True,
+    token_types=0,
+    positions=("position_biased_input", True),
+    extra_tensors=_deberta_embedding_tables,
+    layer_tensors=_deberta_projection_tensors,
+)
+
+
+def read_deberta(fields: ConfigFields) -> Architecture:
+    """Read DeBERTa, whose scores are also gathered by distance: content to position, position to content, or both."""
+    kinds = fields.split_texts("pos_att_type") if fields.flag("relative_attention", default=False) else ()
+    rows = tuple(2 * _relative_position_rows(fields) for kind in kinds if kind in ("c2p", "p2c"))
+    layer = _DEBERTA.layer._replace(attention=_DEBERTA.layer.attention._replace(gathered_rows=rows))
+    return _DEBERTA._replace(layer=layer).read(fields)
+
+
 def _relative_position_rows(fields: ConfigFields) -> int:
     """Return the number of rows in DeBERTa's table of relative positions."""
     buckets = fields.integer("position_buckets", default=-1, low=-1)
@@ -439,18 +459,7 @@ READERS: Final[Mapping[str, Reader]] = {
         extra_tensors=_albert_projection,
         shares_layers=True,
     ).read,
-    "deberta-v2": EncoderFamily(
-        layer=_bert_layer(
-            attention=("self.query_proj", "self.key_proj", "self.value_proj", "output.dense"), sdpa=False
-        ),
-        heads=_deberta_heads,
-        narrow=True,
-        normed_wide=True,
-        token_types=0,
-        positions=("position_biased_input", True),
-        extra_tensors=_deberta_embedding_tables,
-        layer_tensors=_deberta_projection_tensors,
-    ).read,
+    "deberta-v2": read_deberta,
     "nomic_bert": EncoderFamily(
         layer=LayerStyle(
             attention=AttentionStyle(dropout=("attention_probs_dropout_prob", 0.0), fp32_softmax=False),

@@ -70,11 +70,12 @@ _BART_LAYERS: Final[Mapping[Side, LayerStyle]] = {
 class BartFamily(NamedTuple):
     """Declaration of a family of encoder-decoders by its differences from BART.
 
-    `position_offset` is the number of extra rows of the position table, None if positions are computed;
-    `embedding_norm` follows the embedding and `final_norm` the last layer.
+    `position_offset` is the number of extra rows of the position table; `sinusoidal` positions are computed once, as
+    parameters that are frozen or as a buffer. `embedding_norm` follows the embedding and `final_norm` the last layer.
     """
 
-    position_offset: int | None = 0
+    position_offset: int = 0
+    sinusoidal: Literal["frozen", "buffer"] | None = None
     embedding_norm: bool = False
     final_norm: bool = True
     positions: int = 1024
@@ -103,14 +104,21 @@ class BartFamily(NamedTuple):
             tied_head=head.tied,
             labels=head.labels,
             loss_reads="biased-logits",
+            position_buffer_elements=2 * self._position_rows(fields) * hidden if self.sinusoidal == "buffer" else 0,
         )
+
+    def _position_rows(self, fields: ConfigFields) -> int:
+        return self._max_positions(fields) + self.position_offset
 
     def _max_positions(self, fields: ConfigFields) -> int:
         return fields.integer("max_position_embeddings", default=self.positions)
 
     def _stack(self, fields: ConfigFields, side: Side, embedding_tensors: Tensors, after: Tensors = ()) -> Stack:
         sizes = _stack_sizes(fields, side)
-        rows = None if self.position_offset is None else self._max_positions(fields) + self.position_offset
+        positions = embedding(f"{side}.embed_positions", self._position_rows(fields), sizes.hidden)
+        if self.sinusoidal:
+            # Their table has no gradient; that of M2M-100 is in no checkpoint.
+            positions = tuple(table.evolve(frozen=True) for table in positions if self.sinusoidal == "frozen")
         normed = norm_tensors(f"{side}.layernorm_embedding", sizes.hidden, LAYER) if self.embedding_norm else ()
         final = norm_tensors(f"{side}.layer_norm", sizes.hidden, LAYER) if self.final_norm else ()
         style = _BART_LAYERS[side]
@@ -122,7 +130,7 @@ class BartFamily(NamedTuple):
             groups=repeat_layer(style.build_layer(fields, sizes), sizes.layers),
             before=(
                 *embedding_tensors,
-                *(embedding(f"{side}.embed_positions", rows, sizes.hidden) if rows else ()),
+                *positions,
                 *normed,
             ),
             after=(*final, *after),
@@ -194,11 +202,13 @@ def _whisper_stack(fields: ConfigFields, side: Side, before: Tensors, rows: int)
     attention = style.attention._replace(key_bias=False, heads_first=True)
     cross = style.cross._replace(key_bias=False) if style.cross else None
     layer = style._replace(attention=attention, cross=cross, dropout=("dropout", 0.0)).build_layer(fields, sizes)
+    # The encoder's positions are sinusoidal, and frozen.
+    positions = embedding(f"{side}.embed_positions", rows, sizes.hidden)[0].evolve(frozen=side == "encoder")
     return Stack(
         name="audio" if side == "encoder" else "decoder",
         hidden=sizes.hidden,
         groups=repeat_layer(layer, sizes.layers),
-        before=(*before, *embedding(f"{side}.embed_positions", rows, sizes.hidden)),
+        before=(*before, positions),
         after=norm_tensors(f"{side}.layer_norm", sizes.hidden, LAYER),
         positions=rows if side == "encoder" else None,
         embedding_dropout=fields.dropout("dropout"),
@@ -301,6 +311,7 @@ def _t5_mlp(fields: ConfigFields) -> Mlp:
         gated=bool(gate),
         activation=known[name],
         dropout=fields.dropout(_T5_DROPOUT[0], default=_T5_DROPOUT[1]),
+        recast=True,
     )
 
 
@@ -308,10 +319,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "bart": BartFamily(position_offset=2, embedding_norm=True, final_norm=False).read,
     "blenderbot": BartFamily(positions=128).read,
     "blenderbot-small": BartFamily(embedding_norm=True, final_norm=False, positions=512).read,
-    "m2m_100": BartFamily(position_offset=None, activation="relu").read,
-    "marian": BartFamily(final_norm=False).read,
+    "m2m_100": BartFamily(position_offset=2, sinusoidal="buffer", activation="relu").read,
+    "marian": BartFamily(sinusoidal="frozen", final_norm=False).read,
     "mbart": BartFamily(position_offset=2, embedding_norm=True).read,
-    "pegasus": BartFamily().read,
+    "pegasus": BartFamily(sinusoidal="frozen").read,
     "whisper": read_whisper,
     "mt5": read_t5,
     "t5": read_t5,

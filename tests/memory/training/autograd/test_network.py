@@ -6,7 +6,7 @@ from training_snapshots import TOKENS, alive, layer_difference, snapshots
 
 from planner.memory.estimate import fullest_timeline
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.layer import saved_by_layer
+from planner.memory.training.autograd.layer import feed_forward_bytes, saved_by_layer
 from planner.memory.training.autograd.network import backward_points, expert_weighting_bytes
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Training
@@ -86,3 +86,32 @@ def test_every_layer_with_a_table_of_position_biases_keeps_its_indices():
     # Two more tables in the encoder and two in the decoder, with 8 B for each pair of positions; and of the decoder's
     # cross-attention the zeros of 4 heads in bf16.
     assert kept["umt5"] - kept["t5"] == 2 * 2 * 8 * 32 * 32 + 2 * 4 * 2 * 32 * 32
+
+
+def test_every_layer_that_gathers_scores_by_distance_keeps_the_indices_and_the_projected_tables():
+    sizes = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96}
+    sizes |= {"vocab_size": 100, "position_buckets": 16, "max_position_embeddings": 64, "type_vocab_size": 0}
+
+    def kept(kinds, **changes):
+        model = other("deberta-v2", sizes | {"relative_attention": True, "pos_att_type": kinds})
+        return alive(snapshots(model, sequence_length=32, micro_batch=2, **changes), "loss")["activations"]
+
+    # A table of 2 · 16 rows: an index of 8 B for each pair of positions; of both sequences the table's 64 columns, and
+    # for each token the scores of 4 heads with each row, before they are gathered
+    table = 8 * 32 * 32 + 2 * 32 * 64 * 2 + 2 * 32 * 4 * 32 * 2
+    assert kept(["c2p", "p2c"]) - kept(["c2p"]) == 3 * table
+    # and the mask of each pair that is not seen, in both sequences
+    assert kept(["c2p"]) - kept([]) == 3 * (table + 2 * 32 * 32)
+    # Checkpoints hold none of them until a layer is recomputed.
+    full = {"activation_checkpointing": "full"}
+    assert kept(["c2p"], **full) - kept([], **full) == 8 * 32 * 32 + 2 * 32 * 64 * 2
+
+
+def test_t5_casts_what_its_last_projection_reads_to_the_weights_format_and_back():
+    sizes = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 3, "num_heads": 4, "vocab_size": 100}
+    block = other("t5", sizes | {"feed_forward_proj": "relu", "dropout_rate": 0.0}).main.groups[0].layer.feed_forward
+    amp, bf16 = Precision(4, 2, 4, autocast=True), Precision(2, 2, 2, autocast=False)
+    # the ReLU's output in bf16; under autocast fp32 weights make a second copy of it
+    assert feed_forward_bytes(block, 64, bf16) == 128 * 2
+    assert feed_forward_bytes(block, 64, amp) == 128 * 2 * 2
+    assert feed_forward_bytes(block.evolve(recast=False), 64, amp) == 128 * 2

@@ -62,3 +62,10 @@ def test_relative_positions_rule_out_the_fused_kernel() -> None:
 def test_contradictions_are_named(model_type: str, changes: dict[str, object], problem: str) -> None:
     with pytest.raises(ModelFileError, match=problem):
         read(model_type, **changes)
+
+
+def test_deberta_gathers_scores_from_tables_of_relative_positions() -> None:
+    # 32 buckets on either side, content to position and position to content
+    assert attention(read_config({"model_type": "deberta-v2", **DEBERTA_V3}, "test")).gathered_rows == (64, 64)
+    without = DEBERTA_V3 | {"relative_attention": False}
+    assert attention(read_config({"model_type": "deberta-v2", **without}, "test")).gathered_rows == ()

@@ -58,3 +58,17 @@ def test_whisper_reads_frames_and_writes_tokens() -> None:
 def test_an_untied_bart_has_a_head() -> None:
     found = read("bart", BART, tie_word_embeddings=False)
     assert (found.tied_head, found.head[0].name) == (False, "lm_head.weight")
+
+
+def test_sinusoidal_positions_are_frozen_or_in_no_checkpoint() -> None:
+    def frozen(model_type: str) -> list[str]:
+        stacks = read(model_type, BART, max_position_embeddings=50).stacks
+        return [tensor.name for stack in stacks for tensor in stack.before if tensor.frozen]
+
+    both = ["encoder.embed_positions.weight", "decoder.embed_positions.weight"]
+    assert (frozen("pegasus"), frozen("marian"), frozen("whisper"), frozen("bart")) == (both, both, both[:1], [])
+    # M2M-100: a table of 50 + 2 positions in the encoder and one in the decoder, beside the parameters
+    found = read("m2m_100", BART, max_position_embeddings=50)
+    assert found.position_buffer_elements == 2 * 52 * found.hidden
+    assert [tensor.name for tensor in found.main.before] == ["shared.weight"]
+    assert read("pegasus", BART).position_buffer_elements == 0
