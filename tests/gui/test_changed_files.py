@@ -131,7 +131,7 @@ def test_a_file_for_a_card_that_nobody_knows_is_asked_about(window: MainWindow, 
     save_plan(file, SAMPLE_PLAN.evolve(gpu="gone"))
     asked = click("Keep mine")
     assert window.documents.save()
-    assert "• Card: GeForce RTX 4090 here, gone in the file" in asked[0]
+    assert "• GPU: GeForce RTX 4090 here, gone in the file" in asked[0]
     assert load_plan(file).gpu == "rtx-4090"
 
 

@@ -22,7 +22,7 @@ def dialog(window):
 def test_the_plans_own_program_comes_first_with_its_files(dialog):
     assert dialog.program.currentText() == "vLLM"
     assert "vllm serve meta-llama/Llama-3.2-1B" in dialog.preview.toPlainText()
-    assert "Card (L40S)" in dialog.unsaid.text()
+    assert "GPU (L40S)" in dialog.unsaid.text()
     dialog.copy.click()
     assert QGuiApplication.clipboard().text() == dialog.preview.toPlainText()
 
