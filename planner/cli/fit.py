@@ -18,7 +18,7 @@ from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.plan import Plan
 from planner.present.memory.verdict import needs_change
 from planner.present.memory.view import evaluation_view
-from planner.present.plan.phrase import plan_phrase
+from planner.present.plan.phrase import beside_sentences, plan_phrase
 
 if TYPE_CHECKING:
     from planner.plan.beside import Neighbour
@@ -211,8 +211,6 @@ def _evaluation_text(
         view = view._replace(sharing=f"{view.sharing} {_SHARING_OPTIONS[evaluation.workload.task]}")
     extra_blocks: list[str] = []
     if parts.neighbours:
-        from planner.present.plan.phrase import beside_sentences  # few cards have several models
-
         extra_blocks.append("\n".join(wrap(text, prose_width(width)) for text in beside_sentences(parts.neighbours)))
     if parts.recipe is not None:
         from planner.cli.presets import recipe_block  # rarely needed
