@@ -107,10 +107,10 @@ def _run_command(*words: str) -> tuple[int, str, str]:
 
 
 def _command_answer(*words: str) -> Any:
-    """Return the output of `gpu-planner WORDS --json`, or its error."""
-    code, out, err = _run_command(*words, "--json")
+    """Return the output of `gpu-planner WORDS --json`, or its exit code: an error is a sentence."""
+    code, out, _ = _run_command(*words, "--json")
     if code:
-        return {"exit_code": code, "error": err.splitlines()[0] if err else None}
+        return {"exit_code": code}
     lines = out.splitlines()
     many = len(lines) > 1 and lines[0].endswith("}")
     return scrubbed([json.loads(line) for line in lines] if many else json.loads(out))
