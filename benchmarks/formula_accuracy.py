@@ -210,6 +210,7 @@ def _recorded(request: TraceRequest) -> Any:
     from planner.trace.worker.fake_tensors import values
     from planner.trace.worker.job import record_trace
 
+    # Each trace makes rules of its own; an operator's shapes are the same in every network.
     if not _RULES:
         _RULES.append(values.ShapeRules())
         values.ShapeRules = lambda: _RULES[0]  # type: ignore[assignment,misc]

@@ -14,8 +14,8 @@ _PLUGIN_LOADER = "pydantic.plugin._loader"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command in a process of its own, and return the exit code.
 
-    Ctrl+C is quiet even while the modules are being imported. What answers once needs no garbage collection, neither
-    while it runs nor when it ends, which takes a fifth of a short run; what runs for long turns it on again.
+    Ctrl+C is quiet even while the modules are being imported. A command that answers once needs no garbage collection,
+    neither while it runs nor when it ends; the window and the monitor, which run for long, turn it on again.
     """
     gc.disable()
     atexit.register(gc.freeze)
@@ -36,10 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _skip_plugins() -> None:
-    """Let pydantic search no installed distribution for plugins, which this program does not use.
+    """Keep pydantic from searching the installed packages for plugins, which this program does not use.
 
-    Even where the search is disabled, its loader imports the parsers of distributions' metadata, e-mail and archives
-    among them: a tenth of a short run. One without plugins takes its place; under another name, it would only be idle.
+    Even where plugins are disabled, pydantic's loader imports the standard library's parsers of package metadata,
+    e-mail and archives among them. An empty loader takes its place. If pydantic renames its own, this one has no effect.
     """
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     loader = ModuleType(_PLUGIN_LOADER)

@@ -31,7 +31,7 @@ Record = TypeVar("Record", bound=IdentifiedRecord)
 class RecordFiles(Sequence[Record]):
     """The records of the class `kind` in JSON files, in order; a file is parsed when one of its records is asked for.
 
-    An answer on one card needs one file of seventy. Whatever parses a file raises a `CatalogError`, as `read_records`.
+    Most answers need the records of a few files. Whatever parses a file raises a `CatalogError`, as `read_records`.
     """
 
     def __init__(self, folder: Path, kind: type[Record], paths: Iterable[Path] | None = None) -> None:
@@ -40,7 +40,10 @@ class RecordFiles(Sequence[Record]):
         self._parsed: dict[Path, tuple[Record, ...]] = {}
 
     def mentioning(self, *words: str) -> tuple[Record, ...]:
-        """Return the records of the files in which all `words` occur, in upper or lower case: all with such a name."""
+        """Return all records of each file whose text contains all `words`, in upper or lower case.
+
+        Among them is every record that is named by these words; words outside ASCII are not compared.
+        """
         asked = [word.lower().encode() for word in words if word.isascii()]
         return tuple(
             record
