@@ -39,7 +39,7 @@ def _skip_plugins() -> None:
     """Keep pydantic from searching the installed packages for plugins, which this program does not use.
 
     Even where plugins are disabled, pydantic's loader imports the standard library's parsers of package metadata,
-    e-mail and archives among them. An empty loader takes its place. If pydantic renames its own, this one has no effect.
+    e-mail and archives among them. An empty loader takes its place. If pydantic renames its own, it does nothing.
     """
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     loader = ModuleType(_PLUGIN_LOADER)
