@@ -7,7 +7,8 @@ the usable memory of the card. A bound is a quantile: one case in twenty lies be
 - The allocator's slack: from zero to one hole as large as the largest tensor.
 - CUDA graphs, engine buffers and steps, communicators: the ranges given with a source in their terms.
 - Formulas that were checked against traces: from 1 % below to 5 % above the estimate.
-- Where the version of the software is not known, all tensors together: the spread of published measurements (`Spread`).
+- Where the version of the software is not known, all tensors together: the spread of published measurements (`Spread`),
+  but no less than 99 % of what is stored, such as weights and caches.
 - The usable memory: the spread of the measured devices of the family (`hardware.usable`).
 
 **Between the bounds** a quantity has a split normal distribution: each side of the expected value has a width of its
@@ -33,6 +34,8 @@ _BEYOND: Final = 1 - LIKELY_TO_FIT
 _NORMAL_QUANTILE: Final = 1.6448536269514722
 """The 95 % quantile of the standard normal distribution."""
 _TAIL_SHARE: Final = 0.05
+_STORED_SHARE: Final = 0.99
+"""Least share of the stored bytes, as of formulas that were checked against traces."""
 
 
 class ByteInterval(NamedTuple):
@@ -53,10 +56,14 @@ class Spread(NamedTuple):
     below: float
     above: float
 
-    def around(self, counted: ByteInterval) -> ByteInterval:
-        """Return `counted` with bounds at least as far from its expected value as these shares."""
+    def around(self, counted: ByteInterval, stored: int = 0) -> ByteInterval:
+        """Return `counted` with bounds at least as far from its expected value as these shares.
+
+        The lower bound keeps the `stored` bytes, such as weights: no version of a program holds fewer of them.
+        """
         low, expected, high = counted
-        least, most = int(expected * (1 - self.below)), int(expected * (1 + self.above))
+        least = max(int(expected * (1 - self.below)), int(_STORED_SHARE * stored))
+        most = int(expected * (1 + self.above))
         return ByteInterval(least if least < low else low, expected, most if most > high else high)
 
 

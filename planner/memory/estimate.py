@@ -217,7 +217,7 @@ def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts:
     )
     estimated = _overhead_of(plain, facts, need)
     overhead = corrected_overhead(estimated, facts.own) if facts.own else estimated
-    held = _need_with_overhead(facts.spread.around(need.held), overhead)
+    held = _need_with_overhead(facts.spread.around(need.held, need.stored), overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
     reasons = (*facts.unsupported, *_card_reasons(cards.gpu, workload, held.bytes, plain.host_bytes))
     fit = _started(judge_bytes(held, cards.usable, workload.other_processes_bytes, reasons, gpu_id), plain)
@@ -285,7 +285,7 @@ def fits_on(
         kind = _card_model_facts(resolved, program, gpu, corrections)
         need = corrected_timeline(loaded.timeline_with_all_micro_batches(), kind.own).need() if kind.own else plain_need
         overhead = _overhead_of(loaded.timeline, kind, need)
-        held = _need_with_overhead(kind.spread.around(need.held), corrected_overhead(overhead, kind.own))
+        held = _need_with_overhead(kind.spread.around(need.held, need.stored), corrected_overhead(overhead, kind.own))
         reasons = (*kind.unsupported, *_card_reasons(gpu, filled_workload, held.bytes, loaded.timeline.host_bytes))
         fit = judge_bytes(held, usable, filled_workload.other_processes_bytes, reasons, gpu.id)
         fit = _started(fit, loaded.timeline)

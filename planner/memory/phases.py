@@ -8,6 +8,10 @@ from planner.memory.chance import ByteInterval
 from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
 
 _LARGE_TERMS: Final = ("logits", "activations")
+_STORED: Final = frozenset(
+    ("weights", "draft", "adapters", "gradients", "master_weights", "optimizer_states", "kv_cache", "state")
+)
+"""Terms whose tensors every version of a program holds."""
 _PASSES: Final = ("forward", "loss", "backward")
 """Phases in which activations of other pipeline micro-batches may be alive as well."""
 
@@ -33,6 +37,7 @@ class LastingTerms(NamedTuple):
     total: int = 0
     low: int = 0
     high: int = 0
+    stored: int = 0
 
 
 NO_TERMS: Final = LastingTerms()
@@ -40,27 +45,30 @@ NO_TERMS: Final = LastingTerms()
 
 def lasting_terms(before: Sequence[AnyTerm], after: Sequence[AnyTerm] = ()) -> LastingTerms:
     """Return terms with their sums, listed `before` and `after` those of a moment."""
-    total = low = high = 0
+    total = low = high = stored = 0
     for term in (*before, *after):
         total += term.bytes
         low += term.low_bytes
         high += term.high_bytes
-    return LastingTerms(before, after, total, low, high)
+        if term.name in _STORED:
+            stored += term.low_bytes
+    return LastingTerms(before, after, total, low, high, stored)
 
 
 class Snapshot:
     """A moment in a phase of the run, with the memory terms alive at that moment: its own and `lasting` ones.
 
-    Together they are `total` bytes, between `low` and `high`. `largest` is the largest short-lived tensor,
-    `activations` the bytes of activations during a forward or backward pass, None elsewhere.
+    Together they are `total` bytes, between `low` and `high`, `stored` of them in tensors that every version holds.
+    `largest` is the largest short-lived tensor, `activations` the bytes of activations during a forward or backward
+    pass, None elsewhere.
     """
 
-    __slots__ = ("activations", "explanation", "high", "largest", "lasting", "low", "name", "own", "total")
+    __slots__ = ("activations", "explanation", "high", "largest", "lasting", "low", "name", "own", "stored", "total")
 
     def __init__(
         self, name: PhaseName, terms: Sequence[AnyTerm], explanation: str, lasting: LastingTerms = NO_TERMS
     ) -> None:
-        _, _, total, low, high = lasting
+        _, _, total, low, high, stored = lasting
         largest = 0
         activations: int | None = None
         for term in terms:
@@ -68,6 +76,8 @@ class Snapshot:
             total += size
             low += term.low_bytes
             high += term.high_bytes
+            if term.name in _STORED:
+                stored += term.low_bytes
             if term.name in _LARGE_TERMS:
                 if size > largest:
                     largest = size
@@ -75,7 +85,8 @@ class Snapshot:
                     activations = size
         self.name: PhaseName = name
         self.own, self.lasting, self.explanation = terms, lasting, explanation
-        self.total, self.low, self.high, self.largest, self.activations = total, low, high, largest, activations
+        self.total, self.low, self.high, self.stored = total, low, high, stored
+        self.largest, self.activations = largest, activations
 
     @property
     def terms(self) -> list[AnyTerm]:
@@ -141,9 +152,10 @@ class PagePool(NamedTuple):
 
 
 class PeakNeed(NamedTuple):
-    """Peak memory over all snapshots with its bounds, and the bytes of the largest short-lived tensor."""
+    """Peak memory over all snapshots with its bounds, its `stored` bytes, and the largest short-lived tensor."""
 
     held: ByteInterval
+    stored: int
     largest: int
 
 
@@ -177,7 +189,7 @@ class PhaseSnapshots(NamedTuple):
         The largest tensor of a prefill also counts in decoding; a program that reserves everything has no short-lived
         tensors.
         """
-        low = most = high = largest = 0
+        low = most = high = stored = largest = 0
         for snapshot in self.snapshots:
             least, total, upper = snapshot.low, snapshot.total, snapshot.high
             if activation_bytes and snapshot.activations is not None:
@@ -190,9 +202,11 @@ class PhaseSnapshots(NamedTuple):
                 most = total
             if upper > high:
                 high = upper
+            if snapshot.stored > stored:
+                stored = snapshot.stored
             if snapshot.largest > largest:
                 largest = snapshot.largest
-        return PeakNeed(ByteInterval(low, most, high), largest if self.dynamic else 0)
+        return PeakNeed(ByteInterval(low, most, high), stored, largest if self.dynamic else 0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
         """Return each phase at its highest snapshot, including the framework's overhead.

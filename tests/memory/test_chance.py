@@ -110,6 +110,7 @@ def test_a_spread_holds_the_versions_that_may_run():
     counted = ByteInterval(99, 100, 130)
     assert Spread(below=0.07, above=0.16).around(counted) == ByteInterval(93, 100, 130)
     assert Spread(below=0, above=0.5).around(counted) == ByteInterval(99, 100, 150)
+    assert Spread(below=0.5, above=0).around(counted, stored=80) == ByteInterval(79, 100, 130)  # 99 % of what is stored
     assert KNOWN_VERSION.around(counted) == counted
 
 

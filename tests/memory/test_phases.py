@@ -85,6 +85,6 @@ def test_a_moment_has_the_sums_of_its_terms_and_no_other_figures():
 def test_further_micro_batches_add_to_a_pass_its_bounds_and_its_largest_tensor():
     terms = [term("weights", 5_000, "", (), ""), measured_term("activations", 1_000, "", (), "")]
     run = PhaseSnapshots((Snapshot("forward", terms, ""), Snapshot("step", terms, "")), dynamic=1_000)
-    assert run.need() == PeakNeed(ByteInterval(5_990, 6_000, 6_050), 1_000)
-    assert run.need(300) == PeakNeed(ByteInterval(6_290, 6_300, 6_350), 1_300)
+    assert run.need() == PeakNeed(ByteInterval(5_990, 6_000, 6_050), 5_000, 1_000)
+    assert run.need(300) == PeakNeed(ByteInterval(6_290, 6_300, 6_350), 5_000, 1_300)
     assert run._replace(dynamic=0).need(300).largest == 0  # all is reserved from the start
