@@ -16,7 +16,8 @@ from planner.errors import RecipeError, SpecError
 from planner.models.catalog import ModelCatalog
 from planner.models.load import load_model
 from planner.models.readers.model_file import ADAPTER_FILE
-from planner.parsing import parse_json, parse_yaml
+from planner.parsing import parse_json
+from planner.parsing.yaml_text import parse_yaml
 from planner.paths import catalog_dir
 from planner.plan.plan import ModelChoice, Plan
 from planner.records import read_records
