@@ -186,8 +186,8 @@ def _has_no_effect(requested: Workload, used: Workload, field: WorkloadField) ->
     if field.group == "besides" and field_reader(used)(field.name) == field.default:
         return True
     if field.name.startswith("parallel."):
-        is_chosen = requested.parallel.is_open and used.parallel != requested.parallel.evolve(data=1)
-        return field.default is not None or is_chosen
+        is_open = requested.parallel.is_open
+        return field.default is not None or (is_open and used.parallel != requested.parallel.replaced(data=1))
     if field.name.startswith("alignment.") and isinstance(used, Training):
         return field.name.removeprefix("alignment.") in used.alignment.unused
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None

@@ -228,7 +228,7 @@ def _changed_plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -
     changes: dict[str, object] = {"workload": workload}
     changes |= _card_fields(arguments, catalog, workload)
     try:
-        return base.evolve(**changes)
+        return base.with_parts(**changes)
     except ValidationError as error:
         problem = SpecError.from_validation(error)
         raise SpecError(f"--{problem.field}", problem.reason, "--help explains every option.") from error
@@ -249,7 +249,7 @@ def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Work
     if arguments.count is not None:
         changes["count"] = option_value("--count", arguments.count, COUNT)
     if cards:
-        changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=())}
+        changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=()) if workload.gpus else workload}
         if cards[0].count > 1:
             changes |= {"count": cards[0].count}
     return changes
