@@ -22,6 +22,7 @@ from planner.models.architecture import Architecture
 from planner.numbers import NumberKind
 from planner.parsing import parse_json
 from planner.storage import UnreadableFileError, read_regular
+from planner.validation import close_names
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
@@ -311,7 +312,5 @@ def _close_names_hint(spec: type[Spec], path: str) -> str:
     names = setting_names() if spec is EngineSettings else spec.model_fields
     if name in names:
         return ""
-    from difflib import get_close_matches  # slow to load, and rarely needed
-
-    close = get_close_matches(name, names)
+    close = close_names(name, names)
     return f"Close names: {', '.join('.'.join((*outer, field)) for field in close)}." if close else ""

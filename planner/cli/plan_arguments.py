@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from planner.cli.options import add_workload_options, check_options, workload_from_arguments
 from planner.cli.parser import Parser, comma_separated, option_value
+from planner.cli.table import ProgressLine
 from planner.cli.user_catalog import named_cards
 from planner.errors import ModelFileError, NoFormulaError, PlanFileError, PlannerError, SpecError, TraceError
 from planner.models.catalog import resolve_model
@@ -172,7 +173,6 @@ def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormu
         PlannerError: If an option is not allowed, or the trace fails.
     """
     # Few models have no formulas, and a trace takes a while to load.
-    from planner.cli.table import ProgressLine
     from planner.plan.trace_request import request_of_unread_model
     from planner.trace.analysis.memory import facts_of
     from planner.trace.run import missing_packages_hint, trace
