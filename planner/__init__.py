@@ -243,8 +243,9 @@ if TYPE_CHECKING:
     from planner.hardware.derived import derived_figures
     from planner.hardware.names import resolve_gpu
     from planner.hardware.power import Build, BuildCards, power_and_cooling
+    from planner.hardware.published_speeds import speeds_of
     from planner.hardware.query import GpuQuery, SystemQuery, select
-    from planner.hardware.software_support import software_of, speeds_of
+    from planner.hardware.software_support import software_of
     from planner.launch.launch import launch_settings
     from planner.launch.load import load_launch_file
     from planner.launch.verify import plan_checks
@@ -465,7 +466,7 @@ _HOMES = {
     "simulate_serving": "planner.plan.serving.service_simulation",
     "smallest_card": "planner.plan.solve",
     "software_of": "planner.hardware.software_support",
-    "speeds_of": "planner.hardware.software_support",
+    "speeds_of": "planner.hardware.published_speeds",
     "start_trace": "planner.trace.run",
     "try_on": "planner.plan.placement",
     "versus": "planner.plan.comparison",

@@ -3,6 +3,7 @@
 No command takes GPU Planner from a package index: it is on none, and whoever registers its name there is a stranger.
 """
 
+import json
 import re
 import shlex
 import sys
@@ -76,8 +77,7 @@ def _checkout() -> Path | None:
 
 def _origin_url() -> str | None:
     """Return the URL of the folder, file or repository that was installed, or None if it is unknown or gone."""
-    # Few starts need advice, and these two take longer than the rest of this module.
-    import json
+    # Few starts need advice, and this takes longer than all of this module.
     from importlib import metadata
 
     try:

@@ -91,18 +91,23 @@ class HintedError(ValueError):
         self.hint = hint
 
 
+def close_names(word: str, names: Iterable[str], most: int = 3, likeness: float = 0.6) -> list[str]:
+    """Return up to `most` of `names` that are like `word` by at least `likeness` (0 to 1), the closest first."""
+    from difflib import get_close_matches  # takes a millisecond to import, and only errors need it
+
+    return get_close_matches(word, [*names], most, likeness)
+
+
 def validation_hint(problem: "ErrorDetails", names: Iterable[str] = ()) -> str:
     """Return the validator's own hint, or one to check the spelling, with similar names if there are any, or "".
 
     `names` are the fields of the object, among which a close name of an unknown field is looked for.
     """
-    from difflib import get_close_matches  # slow to import and rarely needed
-
     error = problem.get("ctx", {}).get("error")
     if isinstance(error, HintedError):
         return error.hint
     if problem["type"] == "extra_forbidden":
-        close = get_close_matches(str(problem["loc"][-1]), names) if len(problem["loc"]) == 1 else ()
+        close = close_names(str(problem["loc"][-1]), names) if len(problem["loc"]) == 1 else ()
         return f"Close names: {', '.join(close)}." if close else "Check its spelling."
     if problem["type"] != "literal_error" or not isinstance(problem["input"], str):
         return ""
@@ -111,7 +116,7 @@ def validation_hint(problem: "ErrorDetails", names: Iterable[str] = ()) -> str:
     if meant:
         return f"Close names: {', '.join(meant)}."
     spellings = {name.lower(): name for name in allowed}
-    close = [spellings[name] for name in get_close_matches(problem["input"].lower(), spellings)]
+    close = [spellings[name] for name in close_names(problem["input"].lower(), spellings)]
     return f"Close names: {', '.join(close)}." if close else ""
 
 

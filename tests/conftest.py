@@ -58,6 +58,7 @@ _CORE = (
     "memory",
     "models",
     "monitor",
+    "parsing",
     "performance",
     "plan",
     "present",

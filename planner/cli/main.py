@@ -16,8 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TextIO
 
+from planner import __version__
 from planner.cli.commands import COMMANDS
 from planner.errors import PlannerError, TraceError
+from planner.validation import close_names
 
 DOES_NOT_FIT: Final = 1
 WRONG_INPUT: Final = 2
@@ -172,8 +174,6 @@ def _dispatch(arguments: list[str]) -> int:
         print(_HELP.format(commands="\n".join(lines)))
         return 0
     if first == "--version":
-        from planner import __version__
-
         print(f"gpu-planner {__version__}")
         return 0
     if first in COMMANDS:
@@ -212,13 +212,11 @@ def _open_window(paths: list[str]) -> int:
 
 def _command_hint(words: Sequence[str]) -> str:
     """Return the command that `words` probably mean, or else all of them."""
-    from difflib import get_close_matches
-
     from planner.cli.command_guess import suggested_command
     from planner.cli.user_catalog import user_catalog
 
     first = words[0].lower()
-    meant = _OTHER_COMMANDS.get(first) or "".join(get_close_matches(first, COMMANDS, n=1))
+    meant = _OTHER_COMMANDS.get(first) or "".join(close_names(first, COMMANDS, 1))
     command = meant if meant in _COMMANDS_OF_MODELS else "fit"
     if whole := suggested_command(words, user_catalog(), command):
         return f"Did you mean: {whole}"

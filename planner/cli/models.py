@@ -16,6 +16,7 @@ from planner.models.catalog import (
     normalize_name,
 )
 from planner.models.load import load_model
+from planner.models.readers.registry import readers
 from planner.paths import catalog_dir
 from planner.present.catalog.models import MODEL_COLUMNS, architecture_details, model_details
 
@@ -64,8 +65,6 @@ def make_parser() -> Parser:
 
 
 def _supported_types_text(*, as_json: bool) -> str:
-    from planner.models.readers.registry import readers
-
     names = list(readers())
     return to_json(names, indent=2).decode() if as_json else "\n".join(names)
 

@@ -22,6 +22,7 @@ from planner.models.architecture import Architecture
 from planner.numbers import NumberKind
 from planner.parsing import parse_json
 from planner.storage import UnreadableFileError, read_regular
+from planner.validation import close_names
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
@@ -186,8 +187,8 @@ def _has_no_effect(requested: Workload, used: Workload, field: WorkloadField) ->
     if field.group == "besides" and field_reader(used)(field.name) == field.default:
         return True
     if field.name.startswith("parallel."):
-        is_chosen = requested.parallel.is_open and used.parallel != requested.parallel.evolve(data=1)
-        return field.default is not None or is_chosen
+        is_open = requested.parallel.is_open
+        return field.default is not None or (is_open and used.parallel != requested.parallel.replaced(data=1))
     if field.name.startswith("alignment.") and isinstance(used, Training):
         return field.name.removeprefix("alignment.") in used.alignment.unused
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
@@ -311,7 +312,5 @@ def _close_names_hint(spec: type[Spec], path: str) -> str:
     names = setting_names() if spec is EngineSettings else spec.model_fields
     if name in names:
         return ""
-    from difflib import get_close_matches  # slow to load, and rarely needed
-
-    close = get_close_matches(name, names)
+    close = close_names(name, names)
     return f"Close names: {', '.join('.'.join((*outer, field)) for field in close)}." if close else ""

@@ -10,6 +10,7 @@ from planner.errors import PlannerError, SpecError
 from planner.numbers import COUNT, NumberKind, parse_number
 from planner.parsing import parse_json
 from planner.storage import UnreadableFileError
+from planner.validation import close_names
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -127,14 +128,12 @@ class Parser(argparse.ArgumentParser):
                 return f'Quote a name of several words: {before[-2]} "{before[-1]} {unknown}".'
             first = list(takewhile(lambda word: not word.startswith("-"), words))
             return f'Quote a name of several words: "{" ".join(first)}".' if unknown in first[1:] else ""
-        from difflib import get_close_matches  # these are slow to import and rarely needed
-
-        from planner.cli.command_guess import option_here
+        from planner.cli.command_guess import option_here  # slow to import and rarely needed
 
         name = unknown.partition("=")[0]
         meant = (*_PREFERRED.get(name, ()), option_here(name))
         known = [option for option in meant if option and option.partition(" ")[0] in options]
-        close = list(dict.fromkeys(known)) or get_close_matches(name, options, n=2, cutoff=0.75)
+        close = list(dict.fromkeys(known)) or close_names(name, options, 2, 0.75)
         return f"Did you mean {' or '.join(close)}?" if close else ""
 
 

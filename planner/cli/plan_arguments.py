@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from planner.cli.options import add_workload_options, check_options, workload_from_arguments
 from planner.cli.parser import Parser, comma_separated, option_value
+from planner.cli.table import ProgressLine
 from planner.cli.user_catalog import named_cards
 from planner.errors import ModelFileError, NoFormulaError, PlanFileError, PlannerError, SpecError, TraceError
 from planner.models.catalog import resolve_model
@@ -172,7 +173,6 @@ def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormu
         PlannerError: If an option is not allowed, or the trace fails.
     """
     # Few models have no formulas, and a trace takes a while to load.
-    from planner.cli.table import ProgressLine
     from planner.plan.trace_request import request_of_unread_model
     from planner.trace.analysis.memory import facts_of
     from planner.trace.run import missing_packages_hint, trace
@@ -228,7 +228,7 @@ def _changed_plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -
     changes: dict[str, object] = {"workload": workload}
     changes |= _card_fields(arguments, catalog, workload)
     try:
-        return base.evolve(**changes)
+        return base.with_parts(**changes)
     except ValidationError as error:
         problem = SpecError.from_validation(error)
         raise SpecError(f"--{problem.field}", problem.reason, "--help explains every option.") from error
@@ -249,7 +249,7 @@ def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Work
     if arguments.count is not None:
         changes["count"] = option_value("--count", arguments.count, COUNT)
     if cards:
-        changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=())}
+        changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=()) if workload.gpus else workload}
         if cards[0].count > 1:
             changes |= {"count": cards[0].count}
     return changes

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from planner.parsing import MetricSample
+from planner.parsing.metrics import MetricSample
 from planner.serving_runs.metrics import METRICS, run_of_scrape
 from planner.serving_runs.record import ServingRun
 

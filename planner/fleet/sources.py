@@ -23,7 +23,7 @@ from planner.fleet.prometheus import (
 )
 from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, HOST_BY_NAME, checked_reading
 from planner.monitor.readings.reading import Reading
-from planner.parsing import MetricSample, parse_prometheus
+from planner.parsing.metrics import MetricSample, parse_prometheus
 from planner.serving_runs.metrics import METRICS
 from planner.storage import UnreadableFileError, read_regular
 from planner.units import MIB

@@ -15,6 +15,7 @@ from planner.hardware.kinds import describe_kinds
 from planner.hardware.mig import MIG_INFIX, sliced_card_id, split_profile
 from planner.hardware.system import System
 from planner.records import records_mentioning
+from planner.validation import close_names
 
 Words = frozenset[str]
 
@@ -231,10 +232,8 @@ def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]
 
     Those with its digits swapped come first, and those with one left out: "490" is close to the RTX 4090.
     """
-    from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
-
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
-    close = get_close_matches(text.lower(), spelt, n=_SUGGESTIONS, cutoff=0.6)
+    close = close_names(text.lower(), spelt, _SUGGESTIONS)
     number = next((number for number in _DIGITS.findall(text) if _MODEL_NUMBER.match(number)), "")
     with_one_more = re.compile(r"(?<!\d)" + r"\d?".join(number) + r"(?!\d)")
     longer = [name for name in spelt if number and with_one_more.search(name)]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
+from planner.validation import close_names
+
 Kind = Literal["text", "number", "flag", "version"]
 Value = str | float | bool | tuple[int, ...] | None
 Prices = Mapping[str, Mapping[str, float]]
@@ -162,10 +164,8 @@ class QuerySchema(Generic[AnyRecord]):
 
     def unknown_field_hint(self, word: str) -> str:
         """Return the hint for an error about the unknown field `word`: similar field names, and all fields."""
-        from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
-
         parts = [name for name in self.fields if word in name.split("_") or name in word.split("_")]
-        alike = tuple(dict.fromkeys((*get_close_matches(word, self.fields, _SUGGESTIONS), *parts)))[:_SUGGESTIONS]
+        alike = tuple(dict.fromkeys((*close_names(word, self.fields, _SUGGESTIONS), *parts)))[:_SUGGESTIONS]
         meant = f" Did you mean {' or '.join(alike)}?" if alike else ""
         return f"There is no {word!r} of {self.noun}.{meant} Fields: {' '.join(self.fields)}."
 

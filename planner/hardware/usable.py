@@ -6,7 +6,6 @@ correction and page tables. Windows reports nearly the physical memory, but with
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from planner.base import Spec
@@ -30,14 +29,13 @@ class UsableMemory(Spec):
     explanation: str
 
 
-@dataclass(frozen=True)
-class FamilySpread:
+class FamilySpread(NamedTuple):
     """Lowest, median and highest value of a memory loss among the measured devices of one family."""
 
     low: float
     middle: float
     high: float
-    count: int
+    devices: int
 
 
 class MemoryLosses(NamedTuple):
@@ -186,20 +184,20 @@ def _memory_kind(gpu: Gpu) -> str:
 def _nearest_spread(gpu: Gpu, spreads: Mapping[DeviceFamily, FamilySpread]) -> tuple[DeviceFamily, FamilySpread] | None:
     """Return the narrowest family with at least three measured devices, else the widest with any, and its spread."""
     known = [(family, spreads[family]) for family in _families(gpu) if family in spreads]
-    several = [found for found in known if found[1].count >= _MIN_DEVICES]
+    several = [found for found in known if found[1].devices >= _MIN_DEVICES]
     return next(iter(several or reversed(known)), None)
 
 
 def _family_spread(values: list[float]) -> FamilySpread:
     """Return the lowest, median and highest of the measured losses `values`; one value spans from 0 to twice itself."""
     if len(values) == 1:
-        return FamilySpread(low=0.0, middle=values[0], high=2 * values[0], count=1)
+        return FamilySpread(low=0.0, middle=values[0], high=2 * values[0], devices=1)
     from statistics import median  # of a measured card, nothing is estimated
 
-    return FamilySpread(low=min(values), middle=median(values), high=max(values), count=len(values))
+    return FamilySpread(low=min(values), middle=median(values), high=max(values), devices=len(values))
 
 
 def _family_text(family: DeviceFamily, spread: FamilySpread) -> str:
     """Return the number of measured devices and the name of their family as text."""
-    devices = "1 measured device" if spread.count == 1 else f"{spread.count} measured devices"
+    devices = "1 measured device" if spread.devices == 1 else f"{spread.devices} measured devices"
     return f"{devices} of {' '.join(family)}"

@@ -29,6 +29,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
 from planner.storage import write_atomically
+from planner.validation import close_names
 from planner.workload.fields import fields_of
 from planner.workload.rules import field_reader
 from planner.workload.speculation import Speculation
@@ -189,9 +190,7 @@ def _launcher(name: str) -> Launcher:
     if key in REFUSED:
         raise SpecError("for", f"no files are written for {key}: {REFUSED[key]}", f"Written: {', '.join(LAUNCHERS)}.")
     if key not in LAUNCHERS:
-        from difflib import get_close_matches  # slow to import and rarely needed
-
-        close = get_close_matches(key, LAUNCHERS, n=1)
+        close = close_names(key, LAUNCHERS, 1)
         hint = f"{f'Did you mean {close[0]}? ' if close else ''}Choose one of {', '.join(LAUNCHERS)}."
         raise SpecError("for", f"no program is called {name[:40]!r}", hint)
     return LAUNCHERS[key]

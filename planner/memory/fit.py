@@ -8,7 +8,7 @@ from planner.hardware.usable import UsableMemory
 from planner.memory.chance import ByteInterval, margin_verdict, memory_margin, probability_of_fit
 from planner.memory.overhead import FrameworkOverhead
 from planner.memory.phases import PhaseSnapshots
-from planner.memory.result import CachePool, DeviceShare, MemoryResult, Term, Verdict
+from planner.memory.result import CachePool, DeviceShare, MemoryResult, Term, Verdict, bytes_by_certainty
 from planner.units import ceil_div
 
 _WITH_A_DESKTOP: Final = ("consumer", "workstation")
@@ -147,6 +147,7 @@ def memory_result(
         reserved_bytes=allocated + overhead.slack,
         peak_phase=peak.name,
         terms=terms,
+        certain_bytes=bytes_by_certainty(terms),
         phases=timeline.phases(overhead.total - overhead.slack, overhead.slack),
         capacity_bytes=fit.capacity_bytes,
         capacity_low_bytes=usable.low_bytes if usable else None,

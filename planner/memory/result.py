@@ -1,7 +1,8 @@
 """Results of a memory estimate: terms with formula and source, phases, devices, and the verdict."""
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -150,10 +151,10 @@ class CertainBytes:
     assumed: int
 
 
-def _bytes_by_certainty(fields: dict[str, Any]) -> CertainBytes:
-    """Return the peak's bytes split by certainty, computed from the result's `terms`."""
+def bytes_by_certainty(terms: Iterable[Term]) -> CertainBytes:
+    """Return the bytes of the peak's `terms`, split by their certainty."""
     counted = {"exact": 0, "measured": 0, "assumed": 0}
-    for term in fields["terms"]:
+    for term in terms:
         counted[term.certainty] += term.bytes
     return CertainBytes(**counted)
 
@@ -180,7 +181,7 @@ class MemoryResult(Spec):
     """Amounts alive in the peak phase, which sum to `total_bytes` exactly."""
     phases: tuple[Phase, ...]
     """Peak memory of each phase of the run."""
-    certain_bytes: CertainBytes = Field(default_factory=_bytes_by_certainty)
+    certain_bytes: CertainBytes = Field(default_factory=lambda fields: bytes_by_certainty(fields["terms"]))
     """`total_bytes` by the certainty of its terms."""
     capacity_bytes: int | None = None
     """Usable memory of the device; None without a card, or if it is unknown."""

@@ -14,6 +14,7 @@ from planner.dtypes import SCHEMES, scheme_called
 from planner.errors import AmbiguousNameError, NoFormulaError, SpecError
 from planner.models.architecture import Architecture, ModelKind
 from planner.records import RecordFiles, records_mentioning
+from planner.validation import close_names
 
 _NOT_BUILT_FILE: Final = "not-built.json"
 _SUGGESTIONS: Final = 5
@@ -297,8 +298,6 @@ def _unknown_model_error(catalog: ModelCatalog, text: str) -> SpecError | NoForm
 
 
 def _similar_names_hint(catalog: ModelCatalog, text: str) -> str:
-    from difflib import get_close_matches  # slow to import and rarely needed
-
     if (meant := _without_format(catalog, text)) is not None:
         name, scheme = meant
         weights = f" and --weights {scheme_called(scheme) or scheme}" if scheme else ""
@@ -309,7 +308,7 @@ def _similar_names_hint(catalog: ModelCatalog, text: str) -> str:
     close = (
         sorted(holding, key=len)
         or _names_with_parts_of(spellings, text)
-        or get_close_matches(normalize_name(text), spellings, n=_SUGGESTIONS, cutoff=0.6)
+        or close_names(normalize_name(text), spellings, _SUGGESTIONS)
     )
     names = tuple(dict.fromkeys(spellings[spelling][0] for spelling in close))[:_SUGGESTIONS]
     on_hub = f" hf:{text} reads it from the Hugging Face Hub." if re.fullmatch(_REPOSITORY, text) else ""

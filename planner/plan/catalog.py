@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import CatalogError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.software_support import SoftwareFact
 from planner.models.catalog import ModelCatalog, load_models
 from planner.paths import catalog_dir
 from planner.records import read_records
@@ -15,7 +16,7 @@ from planner.storage import may_exist
 if TYPE_CHECKING:
     from planner.cost.catalog import CostCatalog
     from planner.cost.renting.offer import Offer
-    from planner.hardware.software_support import PublishedSpeed, SoftwareFact
+    from planner.hardware.published_speeds import PublishedSpeed
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +42,14 @@ class Catalog:
         return self.cost.offers
 
     @cached_property
-    def software(self) -> "tuple[SoftwareFact, ...]":
+    def software(self) -> tuple[SoftwareFact, ...]:
         """Return the facts about which software versions support which cards."""
-        from planner.hardware.software_support import SoftwareFact  # only details need it
-
         return read_records(self.folder / "software", SoftwareFact)
 
     @cached_property
     def speeds(self) -> "tuple[PublishedSpeed, ...]":
         """Return the published speeds that were measured on cards."""
-        from planner.hardware.software_support import PublishedSpeed  # only details need it
+        from planner.hardware.published_speeds import PublishedSpeed  # only details need it
 
         return read_records(self.folder / "speeds", PublishedSpeed)
 

@@ -135,11 +135,11 @@ def named_plan(word: str, catalog: Catalog) -> Plan:
         PlannerError: If `word` is neither, or the file cannot be read.
     """
     path = Path(word)
-    return load_plan(path) if is_plan_file(path) else Plan(model=_named_model(word, catalog))
+    return load_plan(path) if is_plan_file(path) else Plan.model_construct(model=_named_model(word, catalog))
 
 
 def _named_model(word: str, catalog: Catalog) -> ModelChoice:
     loaded = load_model(word, catalog.models)
     if loaded.path is None:
-        return ModelChoice(id=loaded.name)
+        return ModelChoice.model_construct(id=loaded.name)
     return ModelChoice.of_file(loaded.name, loaded.architecture, loaded.path)

@@ -15,8 +15,10 @@ from planner.base import Spec
 from planner.errors import RecipeError, SpecError
 from planner.models.catalog import ModelCatalog
 from planner.models.load import load_model
+from planner.models.readers.config_json import read_config
 from planner.models.readers.model_file import ADAPTER_FILE
-from planner.parsing import parse_json, parse_yaml
+from planner.parsing import parse_json
+from planner.parsing.yaml_text import parse_yaml
 from planner.paths import catalog_dir
 from planner.plan.plan import ModelChoice, Plan
 from planner.records import read_records
@@ -224,8 +226,6 @@ class Preset(Spec):
         """Return the preset's model, or None if the preset is for any model."""
         if self.model is None or self.config is None:
             return None if self.model is None else ModelChoice(id=self.model)
-        from planner.models.readers.config_json import read_config  # most presets name a model of the catalog
-
         return ModelChoice(id=self.model, architecture=read_config(self.config, self.model))
 
 

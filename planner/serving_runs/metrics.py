@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, cast
 
-from planner.parsing import MetricSample
+from planner.parsing.metrics import MetricSample
 from planner.serving_runs.record import Distribution, MeasuredPercentile, ServingRun, SourceName, serving_run
 from planner.units import GIB
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from planner.errors import LogError
-from planner.parsing import parse_json, parse_prometheus
+from planner.parsing import parse_json
+from planner.parsing.metrics import parse_prometheus
 from planner.serving_runs.metrics import ENGINES, run_of_scrape
 from planner.serving_runs.record import SOURCE_TITLES, Distribution, MeasuredPercentile, ServingRun, serving_run
 from planner.storage import UnreadableFileError, read_regular

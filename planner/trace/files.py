@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
 from planner.installation import update_hint
-from planner.parsing import parse_json, unpack_gzip
+from planner.parsing import parse_json
+from planner.parsing.packed import unpack_gzip
 from planner.storage import UnreadableFileError, may_exist, read_regular, write_atomically
 from planner.trace.analysis.live_memory import phase_at
 from planner.trace.analysis.memory import recording_digest

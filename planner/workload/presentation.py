@@ -1,9 +1,9 @@
 """Presentation of workload fields on the command line, in forms and in sentences."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
+from planner.base import record
 from planner.models.architecture import Architecture
 
 Group = Literal[
@@ -43,7 +43,7 @@ GROUPS: Final[dict[Group, str]] = {
 """Sections of a form in display order, with their headings; the first section has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldContext:
     """Workload, model and GPU count, on which the visibility and the choices of a field depend.
 
@@ -94,8 +94,7 @@ def has_several_gpus(context: FieldContext) -> bool:
     return context.count > 1 and is_not_diffusion(context)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Presentation:
+class Presentation(NamedTuple):
     """Presentation of a workload field on the command line, in forms and in sentences; it annotates the field's type.
 
     `flag` is the command-line option; a field without one is set by `--set`. `default` is the `--help` text for an

@@ -5,12 +5,11 @@ forms offer only values that satisfy them.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd, inf, lcm, prod
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planner.dtypes import SCHEMES
 from planner.errors import SpecError
@@ -71,8 +70,7 @@ _PARAMETER_SHARDING_STAGE: Final = 3
 COUNT_HINT: Final = "Change one of them or the number of GPUs."
 
 
-@dataclass(frozen=True, eq=False)
-class WorkloadRule:
+class WorkloadRule(NamedTuple):
     """A rule on several workload fields; `holds` and `message` take the values of `fields` in this order.
 
     Editing applies the first of `remedies` that leaves the edited fields alone and after which the rule holds. Forms
@@ -113,7 +111,7 @@ class RuleSet:
     """
 
     def __init__(self, *rules: WorkloadRule, task: Task | None = None) -> None:
-        self.rules = tuple(replace(rule, task=task) for rule in rules) if task else rules
+        self.rules = tuple(rule._replace(task=task) for rule in rules) if task else rules
         outer = dict.fromkeys(name.partition(".")[0] for rule in rules for name in rule.fields)
         self._names = ("task", *(name for name in outer if name not in _CONTEXT))
         self._values = attrgetter(*self._names)

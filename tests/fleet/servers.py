@@ -1,6 +1,6 @@
 """Samples of an inference server, as a Prometheus states them: values now, and growth over five minutes."""
 
-from planner.parsing import MetricSample
+from planner.parsing.metrics import MetricSample
 
 VLLM = {"instance": "10.0.0.0:8000", "model_name": "m", "engine": "0", "exported_pod": "vllm-0"}
 GAUGES = [

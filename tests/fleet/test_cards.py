@@ -10,7 +10,7 @@ from fleet_kit import dcgm_fleet
 from planner.fleet.cards import FleetCard, Work, card_key, missing_evidence, read_cards, rows_of
 from planner.fleet.exporters import EXPORTER_BY_KEY
 from planner.monitor.readings.reading import Cause
-from planner.parsing import parse_prometheus
+from planner.parsing.metrics import parse_prometheus
 
 TRUTH = Path(__file__).parent.parent / "truth" / "exporters"
 # Read by hand from the files: W, °C, MHz of the SM clock, bytes in use and in all, utilization, clock reasons.

@@ -9,7 +9,7 @@ from planner.fleet.fleet import Fleet, FleetWatch, read_fleet
 from planner.fleet.sources import Poll
 from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.readings.metrics import HOST_BY_NAME, checked_reading
-from planner.parsing import parse_prometheus
+from planner.parsing.metrics import parse_prometheus
 
 
 class Played:

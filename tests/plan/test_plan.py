@@ -10,6 +10,8 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.trace.analysis.memory import facts_of
 from planner.trace.request import Input, Target, TensorInput
 from planner.units import GIB
+from planner.workload.parallel import CardCount
+from planner.workload.workload import Inference
 
 IMAGES = Input(name="x", value=TensorInput(shape=(32, 3, 224, 224)))
 
@@ -52,3 +54,16 @@ def test_a_mistake_in_the_facts_of_a_trace_is_named_with_its_place():
     with pytest.raises(ValidationError) as caught:
         Plan.model_validate({"model": {"id": "net", "trace": {"torch": 2}}})
     assert ("model", "trace", "torch") in {error["loc"] for error in caught.value.errors()}
+
+
+def test_a_plan_of_valid_parts_is_that_of_changed_fields():
+    plan, cards = Plan(model=ModelChoice(id="a/b")), (CardCount(id="rtx-4090", count=2), CardCount(id="t4", count=1))
+    on_one = {"gpu": "rtx-4090", "count": 4, "workload": Inference(batch=3)}
+    of_two_kinds = {"workload": Inference(gpus=cards)}
+    for parts in (on_one, of_two_kinds):
+        assert plan.with_parts(**parts) == plan.evolve(**parts)
+    assert plan.with_parts(**of_two_kinds).count == 3
+    with pytest.raises(ValidationError, match="count is 4, but"):
+        plan.with_parts(**of_two_kinds, count=4)
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        plan.with_parts(count=0)

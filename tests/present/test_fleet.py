@@ -11,7 +11,7 @@ from planner.fleet.fleet import Fleet
 from planner.fleet.money import FleetCosts, FleetPrices, IdleCard, ServingCost
 from planner.fleet.serving import FleetServer
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind, VerdictSeverity
-from planner.parsing import MetricSample
+from planner.parsing.metrics import MetricSample
 from planner.plan.catalog import load_catalog
 from planner.present.fleet import (
     FLEET_COLUMNS,

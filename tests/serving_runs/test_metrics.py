@@ -3,7 +3,7 @@
 import pytest
 from run_files import run
 
-from planner.parsing import parse_prometheus
+from planner.parsing.metrics import parse_prometheus
 from planner.serving_runs.metrics import ENGINES, METRICS, engine_of_scrape, metrics_of, run_of_scrape
 from planner.serving_runs.record import ServingRun
 from planner.units import GIB

@@ -24,11 +24,13 @@ from planner.hardware.query_schema import AnyRecord, PlanOutcome, PlanOutcomes, 
 from planner.hardware.system import System
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
+from planner.plan.evaluate import fits_by_gpu
+from planner.plan.money import CardJob, job_by_gpu
 from planner.plan.plan import Plan
 from planner.plan.prices import buying_prices, price_words, prices_by_card, rents_by_system, system_price_fields
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import BUYING_COLUMN, GPU_COLUMNS, buying_phrase
-from planner.present.catalog.gpu_row import GpuRow, gpu_rows
+from planner.present.catalog.gpu_row import GpuRow, gpu_rows, job_summaries
 from planner.present.catalog.records import (
     GPU_FIELDS,
     SYSTEM_FIELDS,
@@ -42,7 +44,6 @@ from planner.present.catalog.system_row import SystemRow, system_rows, system_ro
 from planner.present.columns import Column, Row, text_column, to_csv
 
 if TYPE_CHECKING:
-    from planner.plan.money import CardJob
     from planner.plan.placement import SystemFit
 
 
@@ -136,7 +137,7 @@ class _PlanVerdicts(NamedTuple):
     """Verdicts of a plan on each card, and time and cost of the plan's job, by card id."""
 
     fits: Mapping[str, CardFit]
-    jobs: "Mapping[str, CardJob]"
+    jobs: Mapping[str, CardJob]
 
     def outcomes_by_id(self) -> PlanOutcomes:
         """Return the outcome of the plan that queries filter and sort by, by card id."""
@@ -240,9 +241,6 @@ def plan_of_fits(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
 
 
 def _plan_verdicts(arguments: argparse.Namespace, catalog: Catalog, today: date) -> _PlanVerdicts:
-    from planner.plan.evaluate import fits_by_gpu
-    from planner.plan.money import job_by_gpu
-
     plan = plan_of_fits(arguments, catalog)
     with ProgressLine(sys.stderr) as line:
         line.show(f"Checking {len(catalog.hardware.gpus):,} accelerators")
@@ -257,8 +255,6 @@ def _card_rows(
     by_kind, buying = (None, None) if prices is None else prices
     if plan_verdicts is None:
         return gpu_rows(catalog.hardware, prices=by_kind, software=catalog.software, buying=buying)
-    from planner.present.catalog.gpu_row import job_summaries
-
     jobs = job_summaries(plan_verdicts.jobs)
     return gpu_rows(catalog.hardware, plan_verdicts.fits, jobs, by_kind, catalog.software, buying)
 

@@ -18,7 +18,8 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.mig import place_slices
 from planner.hardware.names import hardware_family, resolve_gpu, resolve_hardware
-from planner.hardware.software_support import software_of, speeds_of
+from planner.hardware.published_speeds import speeds_of
+from planner.hardware.software_support import software_of
 from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog

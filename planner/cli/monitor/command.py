@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from queue import Empty, Queue
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic_core import to_json
 
@@ -53,10 +53,9 @@ from planner.monitor.supervisor.remote import RemoteAddress
 from planner.monitor.supervisor.snapshot import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.numbers import AMOUNT
+from planner.present.monitor.card_details import card_details
 from planner.present.monitor.readings import setup_check_text
-
-if TYPE_CHECKING:
-    from planner.present.trackers.tracking import LiveTracking
+from planner.present.trackers.tracking import LiveTracking
 
 _DESCRIPTION: Final = """\
 Show live readings of the GPUs of this machine, of NVIDIA, AMD, Intel and Apple, or of another one over SSH:
@@ -153,8 +152,6 @@ def make_parser() -> Parser:
 
 
 def _card_detail_reader() -> CardDetailReader:
-    from planner.present.monitor.card_details import card_details  # needs the catalog, which most runs do not
-
     return partial(card_details, hardware=user_catalog().hardware)
 
 
@@ -321,20 +318,18 @@ def _live_history_updates(
             yield history, update
 
 
-def _live_tracking(arguments: argparse.Namespace) -> "LiveTracking":
-    from planner.present.trackers.tracking import LiveTracking  # few live runs are tracked
-
+def _live_tracking(arguments: argparse.Namespace) -> LiveTracking:
     return LiveTracking(arguments.export, arguments.tracker, arguments.record.stem, user_catalog())
 
 
-def _close_tracking(tracking: "LiveTracking", *, as_json: bool) -> None:
+def _close_tracking(tracking: LiveTracking, *, as_json: bool) -> None:
     """End the tracker's run, and say on stderr where it is; with JSON, standard output is for samples."""
     tracking.close()
     if tracking.result is not None and not as_json:
         print(tracked_run_text(tracking.result), file=sys.stderr)
 
 
-def _note_plan(plan: Mapping[str, Any], recorder: Recorder | None, tracking: "LiveTracking | None") -> None:
+def _note_plan(plan: Mapping[str, Any], recorder: Recorder | None, tracking: LiveTracking | None) -> None:
     if recorder is not None:
         recorder.note_plan(plan)
     if tracking is not None:

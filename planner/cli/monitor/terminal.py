@@ -1,5 +1,6 @@
 """Terminal of `gpu-planner monitor`: the keys that scroll and end it, a redrawn screen, lines fitted to its width."""
 
+import _thread
 import os
 import re
 import shutil
@@ -90,8 +91,6 @@ class Keyboard:
 def _interrupt() -> None:
     """Interrupt the main thread like Ctrl+C, also while it waits."""
     if sys.platform == "win32":
-        import _thread
-
         _thread.interrupt_main()
     else:
         signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)

@@ -14,7 +14,7 @@ from typing import Final
 from planner.cost.price_feeds.download import FetchedFile, Fetcher
 from planner.cost.price_feeds.offers import KEPT_PRICES_HINT, Listing, RejectedRow
 from planner.errors import PriceError
-from planner.parsing import unpack_zip
+from planner.parsing.packed import unpack_zip
 from planner.storage import UnreadableFileError
 from planner.units import MIB
 

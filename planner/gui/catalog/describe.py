@@ -8,7 +8,8 @@ from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
 from planner.hardware.kinds import KINDS
 from planner.hardware.power import DEFAULT_CIRCUIT, Circuit
-from planner.hardware.software_support import software_of, speeds_of
+from planner.hardware.published_speeds import speeds_of
+from planner.hardware.software_support import software_of
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, fits_among, on_equal_cards

@@ -7,6 +7,7 @@ from typing import Final
 from planner.errors import NoFormulaError
 from planner.models.architecture import Architecture
 from planner.models.readers.config_fields import ConfigFields
+from planner.validation import close_names
 
 Reader = Callable[[ConfigFields], Architecture]
 
@@ -53,9 +54,7 @@ def read_fields(fields: ConfigFields) -> Architecture:
     model_type = fields.model_type
     reader = find_reader(model_type)
     if reader is None:
-        from difflib import get_close_matches  # slow to import and rarely needed
-
-        near = get_close_matches(model_type, readers(), n=3)
+        near = close_names(model_type, readers())
         meant = f" Near names: {', '.join(near)}." if near else ""
         raise NoFormulaError(
             fields.source,

@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from planner.cost.figure import Figure
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
 from planner.hardware.query_fields import PRICE_FIELDS
@@ -21,7 +22,6 @@ from planner.units import GIB
 
 if TYPE_CHECKING:
     from planner.cost.card_prices import BoughtKind, PricePoint, PriceSpread
-    from planner.cost.figure import Figure
 
 SEGMENT_TITLES: Final[dict[str, str]] = {
     "consumer": "consumer",
@@ -114,7 +114,7 @@ def _dated_price_column(
     )
 
 
-def buying_text(price: "Figure | None", gpu: "Gpu", count: int = 1) -> str:
+def buying_text(price: Figure | None, gpu: "Gpu", count: int = 1) -> str:
     """Return what cards cost, with the year of the price: `$329 (2024)`; of a launch price, that of the release."""
     if price is None:
         return fmt.UNKNOWN
@@ -123,7 +123,7 @@ def buying_text(price: "Figure | None", gpu: "Gpu", count: int = 1) -> str:
     return f"{total} ({year})" if year else total
 
 
-def buying_phrase(price: "Figure", gpu: "Gpu") -> str:
+def buying_phrase(price: Figure, gpu: "Gpu") -> str:
     """Return what one card costs, for a sentence: `$329 (2024)`, `$899 (2022) at launch`, `$30,600 in a server`."""
     where = "" if modules_on_a_board(gpu) is None else " in a server"
     return f"{buying_text(price, gpu)}{where}{' at launch' if price.certainty == 'assumed' else ''}"

@@ -9,7 +9,8 @@ from planner.cost.terms import RentMode
 from planner.hardware.derived import DERIVED_FIGURES, LAUNCH_PRICE, DerivedFigure
 from planner.hardware.gpu import Gpu, Rate
 from planner.hardware.mig import MigProfile, MigTable
-from planner.hardware.software_support import TASK_TITLES, FeatureSupport, PublishedSpeed, SoftwareFact
+from planner.hardware.published_speeds import TASK_TITLES, PublishedSpeed
+from planner.hardware.software_support import FeatureSupport, SoftwareFact
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_TITLES, sold_memory_text

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from planner.cost.figure import Figure
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.software_support import SoftwareFact, software_target, unsupported_formats
@@ -17,7 +18,6 @@ from planner.present.cost.time import pace_phrase, time_view
 
 if TYPE_CHECKING:
     from planner.cost.card_prices import CardPrices
-    from planner.cost.figure import Figure
     from planner.hardware.own import CardChange, OwnHardware
 
 
@@ -58,7 +58,7 @@ class GpuRow:
     usable: UsableMemory | None = None
     job: JobSummary | None = None
     prices: "CardPrices | None" = None
-    buying: "Figure | None" = None
+    buying: Figure | None = None
     here: str = ""
     lacks: Mapping[str, SoftwareFact] = field(default_factory=dict)
 
@@ -81,7 +81,7 @@ def gpu_rows(
     jobs: Mapping[str, JobSummary] | None = None,
     prices: Mapping[str, "CardPrices"] | None = None,
     software: Iterable[SoftwareFact] = (),
-    buying: Mapping[str, "Figure"] | None = None,
+    buying: Mapping[str, Figure] | None = None,
 ) -> tuple[GpuRow, ...]:
     """Return a row for every card of the catalog.
 
@@ -132,7 +132,7 @@ def product_kind(gpu: Gpu) -> str:
     return ", ".join((kind, *shared, *split))
 
 
-def _row_with_verdict(row: GpuRow, fit: CardFit | None, job: JobSummary | None, buying: "Figure | None") -> GpuRow:
+def _row_with_verdict(row: GpuRow, fit: CardFit | None, job: JobSummary | None, buying: Figure | None) -> GpuRow:
     if fit is None:
         return row if buying is None else replace(row, buying=buying)
     reason = "; ".join(fit.unsupported)

@@ -10,7 +10,8 @@ from planner.cost.terms import RentMode
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.power import machine_figures, smallest_circuit
-from planner.hardware.software_support import FeatureSupport, PublishedSpeed
+from planner.hardware.published_speeds import PublishedSpeed
+from planner.hardware.software_support import FeatureSupport
 from planner.hardware.system import EquippedSystem, System, total_of_equal
 from planner.present.catalog.gpu_columns import DTYPE_TITLES
 from planner.present.catalog.gpu_row import GpuRow, JobSummary

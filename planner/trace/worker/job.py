@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 from torch import nn
@@ -22,7 +22,11 @@ from planner.trace.worker.build import BuiltRun, build_run
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.compilers import Compilation
 from planner.trace.worker.cpu.operators import CpuOperators
+from planner.trace.worker.cuda.card_memory import CardMemory
+from planner.trace.worker.cuda.device import tensors_on_cards
 from planner.trace.worker.cuda.dispatch import patched_attributes
+from planner.trace.worker.cuda.driver import CardDriver
+from planner.trace.worker.cuda.operators import ASSUMED_CAPABILITY, CudaOperators
 from planner.trace.worker.distribution import DistributeModule, fake_ranks
 from planner.trace.worker.fake_tensors.assumptions import MOST_ROUNDS, Assumptions
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
@@ -33,10 +37,6 @@ from planner.trace.worker.refusals import SAVING, UntraceableError
 from planner.trace.worker.running import run
 from planner.trace.worker.script.host import keep_fullest_card, one_or_more_cards
 from planner.trace.worker.script.run import run_script
-
-if TYPE_CHECKING:
-    from planner.trace.worker.cuda.driver import CardDriver
-    from planner.trace.worker.cuda.operators import CudaOperators
 
 _PARALLEL_TRACES: Final = 2
 _MAX_CONDITIONS: Final = 8
@@ -229,23 +229,16 @@ def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: 
 
 def _emulated_device(
     request: TraceRequest, note: Callable[[TraceDifference], None], tell: Callable[[str], Any]
-) -> "CpuOperators | CudaOperators":
+) -> CpuOperators | CudaOperators:
     """Return the context that emulates the assumed device's operators."""
     if request.device == "cpu":
         return CpuOperators(note, tell)
-    from planner.trace.worker.cuda.operators import CudaOperators
-
     return CudaOperators(_capability(request), note, tell)
 
 
 @contextmanager
-def _pretended_card(request: TraceRequest, ledger: AllocationLedger, watcher: RunObserver) -> Iterator["CardDriver"]:
+def _pretended_card(request: TraceRequest, ledger: AllocationLedger, watcher: RunObserver) -> Iterator[CardDriver]:
     """Let `torch.cuda` answer as on the assumed card, and tensors say that they are there."""
-    from planner.trace.worker.cuda.card_memory import CardMemory
-    from planner.trace.worker.cuda.device import tensors_on_cards
-    from planner.trace.worker.cuda.driver import CardDriver
-    from planner.trace.worker.cuda.operators import ASSUMED_CAPABILITY
-
     capability = _capability(request) or ASSUMED_CAPABILITY
     driver = CardDriver(capability, request.card, CardMemory(ledger), watcher)
     # The fake ranks of a sharded module have CPU tensors, by which they choose how they communicate.

@@ -7,7 +7,8 @@ from catalog_samples import CARD, details
 
 from planner.cost.card_prices import CardPrices, PricePoint, PriceSpread
 from planner.hardware.gpu import FigureNote, Provenance, Rate
-from planner.hardware.software_support import FeatureSupport, PublishedSpeed, software_of
+from planner.hardware.published_speeds import PublishedSpeed
+from planner.hardware.software_support import FeatureSupport, software_of
 from planner.hardware.usable import UsableMemory
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_of

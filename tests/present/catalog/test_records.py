@@ -7,7 +7,8 @@ import pytest
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.own import CardChange, OwnHardware, with_own_hardware
-from planner.hardware.software_support import software_of, speeds_of
+from planner.hardware.published_speeds import speeds_of
+from planner.hardware.software_support import software_of
 from planner.paths import catalog_dir
 from planner.plan.prices import prices_of, rents_of
 from planner.present.catalog.comparison import ComparisonEntry

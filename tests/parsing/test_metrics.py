@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner import parsing
-from planner.parsing import MetricSample, parse_prometheus
+from planner.parsing import metrics
+from planner.parsing.metrics import MetricSample, parse_prometheus
 from planner.storage import UnreadableFileError
 
 
@@ -38,7 +38,7 @@ def test_bytes_are_text_in_utf_8():
 
 
 def test_there_is_a_limit_to_samples(monkeypatch):
-    monkeypatch.setattr(parsing, "_MOST_SAMPLES", 2)
+    monkeypatch.setattr(metrics, "_MOST_SAMPLES", 2)
     assert len(parse_prometheus("a 1\nb 2\n")) == 2
     with pytest.raises(UnreadableFileError, match="more than 2 samples"):
         parse_prometheus("a 1\nb 2\nc 3\n")
