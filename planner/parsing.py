@@ -17,7 +17,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -288,7 +288,6 @@ def parse_yaml(data: bytes) -> Any:  # noqa: ANN401  # whatever the file holds
     return value
 
 
-@cache
 def _safe_loader() -> "type[yaml.SafeLoader]":
     """Return libyaml's loader, which reads the largest file in less than a second, or PyYAML's own."""
     import yaml
@@ -297,7 +296,6 @@ def _safe_loader() -> "type[yaml.SafeLoader]":
     return loader
 
 
-@cache
 def _strict_loader() -> "type[yaml.SafeLoader]":
     """Return a loader that rejects repeated keys, which YAML forbids and PyYAML accepts."""
 

@@ -124,7 +124,6 @@ def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int =
     return _quantized_weights_term(architecture, scheme, kept_bytes)
 
 
-@lru_cache(maxsize=256)
 def buffer_terms(architecture: Architecture, element_bytes: int) -> tuple[Term, ...]:
     """Return the memory of masks and positions that a network of transformers keeps as buffers; most have none.
 

@@ -146,7 +146,7 @@ class Architecture(Spec):
         """Return the stack that produces the output; a diffusion pipeline has none."""
         return self.stacks[-1]
 
-    @cached_property
+    @property
     def expert_layers(self) -> tuple[int, ...]:
         """Return the numbers of the main stack's layers that have routed experts, in order, from 0."""
         if not self.stacks:
@@ -211,7 +211,7 @@ class Architecture(Spec):
         inside = sum(stack.parameters for stack in self.stacks) + sum(tensor.parameters for tensor in self.head)
         return inside + sum(component.parameters for component in self.components)
 
-    @cached_property
+    @property
     def active_parameters(self) -> int:
         """Return the number of parameters that one token uses, including embeddings and only the selected experts.
 

@@ -304,7 +304,7 @@ class Stack(Spec):
         default=None, ge=1, description="number of layers in the larger stack of which this stack is a part"
     )
 
-    @cached_property
+    @property
     def layer_count(self) -> int:
         """Return the number of layers in the stack."""
         return sum(group.count for group in self.groups)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from pydantic import Field
@@ -67,17 +66,17 @@ class ServerSetup(Spec):
     loan_rate: float = 0.0
     loan_years: float = 3.0
 
-    @cached_property
+    @property
     def cards(self) -> int:
         """Return the total number of cards."""
         return self.count * self.groups
 
-    @cached_property
+    @property
     def servers(self) -> int:
         """Return the number of servers for all cards."""
         return math.ceil(self.cards / self.gpus_per_server)
 
-    @cached_property
+    @property
     def needs_network(self) -> bool:
         """Return whether cards of several servers exchange data, so that a cluster network connects them."""
         return (self.linked_cards or self.count) > self.gpus_per_server

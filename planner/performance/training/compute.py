@@ -430,7 +430,6 @@ def size_share(product: MatrixProduct, rates: CardRates, *, wide: bool = False) 
     return _size_share(rates.gpu, library, kernel, product.rows, columns, product.inputs)
 
 
-@lru_cache(maxsize=16_384)
 def _size_share(gpu: Gpu, library: str, kernel: str, rows: float, columns: int, inner: int) -> float:
     own = matmul_time(gpu, library, kernel, rows, columns, inner)
     large = matmul_time(gpu, library, kernel, _LARGE_ROWS, columns, inner)

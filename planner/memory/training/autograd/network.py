@@ -325,7 +325,6 @@ def _bias_tables(stack: Stack) -> int:
     )
 
 
-@lru_cache(maxsize=512)
 def _bytes_outside_layers(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
     """Return the bytes per token that a stack saves before its layers, and after its layers.
 
