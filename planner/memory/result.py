@@ -1,6 +1,5 @@
 """Results of a memory estimate: terms with formula and source, phases, devices, and the verdict."""
 
-from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field
@@ -215,7 +214,7 @@ class MemoryResult(Spec):
     notes: tuple[str, ...] = ()
     """Assumptions and warnings, as sentences."""
 
-    @cached_property
+    @property
     def peak(self) -> Phase:
         """Return the phase with the highest memory."""
         return next(phase for phase in self.phases if phase.name == self.peak_phase)

@@ -295,7 +295,6 @@ def unpacked_four_bit_terms(architecture: Architecture, computed_bytes: int) -> 
     return dequantized_projection_terms(architecture, computed_bytes + cast_from, _FOUR_BIT_SOURCE)
 
 
-@lru_cache(maxsize=256)
 def dequantized_projection_terms(architecture: Architecture, element_bytes: int, source: str) -> tuple[Term, ...]:
     """Return the memory of the largest quantized projection, dequantized to `element_bytes` bytes per element.
 

@@ -260,7 +260,6 @@ def served_adapters_term(
     )
 
 
-@lru_cache(maxsize=128)
 def _adapted_width(architecture: Architecture, targets: str | tuple[str, ...]) -> int:
     return sum(
         group.count * tensor.copies * (tensor.shape[0] + tensor.shape[1] * (2 if _GATE_AND_UP in tensor.name else 1))

@@ -1,6 +1,5 @@
 """Work of one micro-batch on one card (products, attention, bytes that others move), and its time by operation."""
 
-from functools import lru_cache
 from math import hypot
 from typing import Final, NamedTuple
 
@@ -86,7 +85,6 @@ def sequences_work(
     return work._replace(attention_flops=samples.attention_flops)
 
 
-@lru_cache(maxsize=1024)
 def micro_batch(
     architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, setting: TimeSetting
 ) -> MicroBatch:
@@ -158,7 +156,6 @@ def _saved_bytes(architecture: Architecture, own: Training, precision: Precision
     return found
 
 
-@lru_cache(maxsize=256)
 def weight_gradient_share(architecture: Architecture, own: Training) -> float:
     """Return the share of the weights with gradients: 1 in full training, 0 with adapters, between with `trainable`."""
     if own.adapts:

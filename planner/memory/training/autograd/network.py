@@ -48,7 +48,6 @@ SCORE_GRADIENTS: Final = 3
 """Number of score-sized tensors in the softmax's backward pass: output gradient, product, input gradient."""
 
 
-@lru_cache(maxsize=4096)
 def backward_points(
     layer: Layer,
     hidden: int,
