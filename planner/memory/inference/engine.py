@@ -70,7 +70,6 @@ class CachedBytes(NamedTuple):
     state: int
 
 
-@lru_cache(maxsize=512)
 def engine_cache_bytes(architecture: Architecture, kv_format: str, element_bytes: int) -> CachedBytes:
     """Return what `architecture` caches of each token and sequence, with activations of `element_bytes` per number."""
     token = windowed = window = state = 0
