@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final, Literal, NamedTuple
 
 from planner.paths import resources_dir
@@ -63,7 +63,6 @@ def is_glossary_read() -> bool:
     return bool(glossary.cache_info().currsize)
 
 
-@lru_cache(maxsize=1024)
 def find_term(text: str) -> GlossaryTerm | None:
     """Return the glossary term that a label names: as a whole, or else by the longest name that it contains."""
     named, contained = _terms_by_name()

@@ -1,7 +1,6 @@
 """Paths of `catalog/`, `resources/` and the user's folders, in a checkout, a wheel or an editable install."""
 
 import os
-from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -10,19 +9,16 @@ _NOWHERE = Path(os.devnull) / "gpu-planner"
 """Path below a device, where nothing can be read or kept."""
 
 
-@cache
 def catalog_dir() -> Path:
     """Return the folder of the bundled catalog."""
     return _bundled_dir("catalog")
 
 
-@cache
 def resources_dir() -> Path:
     """Return the folder of design tokens, icons and the glossary."""
     return _bundled_dir("resources")
 
 
-@cache
 def docs_dir() -> Path:
     """Return the folder of the manual's Markdown pages."""
     return _bundled_dir("docs")

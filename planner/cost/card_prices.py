@@ -49,7 +49,7 @@ class PricePoint:
         return self.age_days is not None and self.age_days > HISTORY_DAYS
 
 
-# Cached, since tables of all cards sort by these figures repeatedly: together they take tens of milliseconds.
+# Cached is what tables of all cards sort by repeatedly: together it takes tens of milliseconds.
 @dataclass(frozen=True)
 class PriceSpread:
     """The prices of one kind, the latest first, and the cheapest first within a day."""
@@ -71,27 +71,28 @@ class PriceSpread:
         """Return whether there is history only: no price of the last twelve months and none without a date."""
         return self.current[0].outdated
 
-    @cached_property
+    @property
     def older(self) -> tuple[PricePoint, ...]:
         """Return the old prices that are excluded in favor of prices from the last twelve months."""
-        return tuple(point for point in self.points if point.age_days is not None and point not in self.current)
+        return tuple(point for point in self.points if point.outdated and not self.outdated)
 
-    @cached_property
+    @property
     def undated(self) -> tuple[PricePoint, ...]:
         """Return the undated prices, which are excluded if others have a date."""
-        return tuple(point for point in self.points if point.age_days is None and point not in self.current)
+        dated = self.current[0].age_days is not None
+        return tuple(point for point in self.points if point.age_days is None and dated)
 
     @cached_property
     def low(self) -> PricePoint:
         """Return the lowest current price."""
         return min(self.current, key=lambda point: point.price_usd)
 
-    @cached_property
+    @property
     def high(self) -> PricePoint:
         """Return the highest current price."""
         return max(self.current, key=lambda point: point.price_usd)
 
-    @cached_property
+    @property
     def latest(self) -> PricePoint:
         """Return the newest price; of several prices on that day, the lowest."""
         return self.points[0]
@@ -101,7 +102,7 @@ class PriceSpread:
         """Return the median of the current prices."""
         return median(point.price_usd for point in self.current)
 
-    @cached_property
+    @property
     def histories(self) -> tuple[tuple[PricePoint, ...], ...]:
         """Return the price history of each seller and region: the lowest price of each day, the oldest first.
 
@@ -124,7 +125,7 @@ class PriceSpread:
         for _, days in sorted(alike.items()):
             yield tuple(days.values())
 
-    @cached_property
+    @property
     def by_seller(self) -> tuple[PricePoint, ...]:
         """Return the lowest current price of each seller and region, the cheapest first."""
         lowest: dict[tuple[str, str | None], PricePoint] = {}

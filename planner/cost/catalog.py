@@ -64,22 +64,10 @@ class CostCatalog:
         """Return the kinds of places for owned cards, with their figures."""
         return read_records(self.folder / "ownership", Ownership)
 
-    @cached_property
+    @property
     def egress(self) -> dict[str, EgressTariff]:
         """Return the egress tariffs by provider."""
         return egress_tariffs(self.constants)
-
-    @cached_property
-    def _offers_by_id(self) -> dict[str, Offer]:
-        return {offer.id: offer for offer in self.offers}
-
-    @cached_property
-    def _constants_by_id(self) -> dict[str, Constant]:
-        return {constant.id: constant for constant in self.constants}
-
-    @cached_property
-    def _regions(self) -> dict[str, Region]:
-        return {}
 
     def offer(self, offer_id: str) -> Offer:
         """Return the offer with the given id.
@@ -87,15 +75,15 @@ class CostCatalog:
         Raises:
             SpecError: If there is no such offer.
         """
-        try:
-            return self._offers_by_id[offer_id]
-        except KeyError:
+        found = next((offer for offer in self.offers if offer.id == offer_id), None)
+        if found is None:
             reason = f"there is no offer with the id {offer_id!r}"
-            raise SpecError("rent.offer", reason, "Prices may have been updated: choose another offer.") from None
+            raise SpecError("rent.offer", reason, "Prices may have been updated: choose another offer.")
+        return found
 
     def constant(self, constant_id: str) -> Figure:
         """Return the published constant with the given id."""
-        return self._constants_by_id[constant_id].figure
+        return next(constant for constant in self.constants if constant.id == constant_id).figure
 
     def region(self, code: str) -> Region:
         """Return the electricity prices and carbon intensity of a region.
@@ -103,9 +91,7 @@ class CostCatalog:
         Raises:
             SpecError: If the catalog has no data on it.
         """
-        if code not in self._regions:
-            self._regions[code] = merge_region(self.energy, code, {"EUR": self.constant("fx-eur-to-usd")})
-        return self._regions[code]
+        return merge_region(self.energy, code, {"EUR": self.constant("fx-eur-to-usd")})
 
     def ownership(self, place: PlaceKind) -> Ownership:
         """Return the preset ownership figures for a kind of place."""

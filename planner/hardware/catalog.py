@@ -82,7 +82,7 @@ class HardwareCatalog:
         """
         return EquippedSystem(system, self.gpu(system.gpu_id) if system.gpu_id else None)
 
-    @cached_property
+    @property
     def machines(self) -> tuple[EquippedSystem, ...]:
         """Return every system with its accelerator, the records that a `SystemQuery` selects from."""
         return tuple(map(self.machine, self.systems))

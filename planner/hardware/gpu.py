@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Annotated, Final, Literal, Self, get_args
 from unicodedata import category
 
@@ -40,8 +40,7 @@ def _require_date_or_part(text: str) -> str:
     return text
 
 
-@lru_cache(maxsize=1024)
-def _is_date(text: str) -> bool:  # a catalog has thousands of dates, on few days
+def _is_date(text: str) -> bool:
     try:
         date.fromisoformat(text)
     except ValueError:

@@ -263,8 +263,6 @@ def _with_memory_words(core: Words, gpu: Gpu) -> Words:
     return core if any(map(_MEMORY_SIZE.fullmatch, core)) else core | _name_words(gpu.memory_label)
 
 
-# The names of all accelerators, which are split again for every name that is looked up, and some that were asked for.
-@lru_cache(maxsize=4096)
 def _split_brand_words(text: str) -> tuple[Words, Words]:
     """Return the words of a name that distinguish models, and the brand words in it."""
     words = _name_words(text) - _FILLER_WORDS

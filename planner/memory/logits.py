@@ -1,6 +1,6 @@
 """Memory of the output head's logits, and of the copies that the loss function makes."""
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final
 
 from planner.memory.phases import DeferredTerm
@@ -13,7 +13,6 @@ _FLOAT: Final = 4
 _SOURCE = "cross_entropy = log_softmax + nll_loss, of an fp32 copy in transformers' ForCausalLMLoss"
 
 
-@lru_cache(maxsize=256)
 def output_width(architecture: Architecture) -> int:
     """Return the number of logits per token: vocabulary size, number of labels, or 0 without an output head."""
     if architecture.labels is not None:

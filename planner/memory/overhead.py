@@ -1,6 +1,5 @@
 """Framework overhead beyond the tensors: the GPU context, library workspaces, and the allocator's slack."""
 
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
@@ -160,7 +159,6 @@ def write_overhead(overhead: FrameworkOverhead, slack_formula: str, symbols: tup
     )
 
 
-@lru_cache(maxsize=256)
 def _fixed_symbols(context_bytes: int, workspace_bytes: int) -> tuple[Symbol, ...]:
     """Return the formula symbols for the bytes of GPU context and cuBLAS workspaces."""
     return (
@@ -179,7 +177,6 @@ def _unsplit_part(unsplit_bytes: int) -> TermPart:
     )
 
 
-@lru_cache(maxsize=256)
 def _fixed_parts(context_bytes: int, workspace_bytes: int) -> tuple[TermPart, ...]:
     """Return GPU context and cuBLAS workspaces as parts of the overhead term."""
     return (

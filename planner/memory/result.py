@@ -1,7 +1,6 @@
 """Results of a memory estimate: terms with formula and source, phases, devices, and the verdict."""
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
@@ -216,7 +215,7 @@ class MemoryResult(Spec):
     notes: tuple[str, ...] = ()
     """Assumptions and warnings, as sentences."""
 
-    @cached_property
+    @property
     def peak(self) -> Phase:
         """Return the phase with the highest memory."""
         return next(phase for phase in self.phases if phase.name == self.peak_phase)

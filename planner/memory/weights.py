@@ -124,7 +124,6 @@ def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int =
     return _quantized_weights_term(architecture, scheme, kept_bytes)
 
 
-@lru_cache(maxsize=256)
 def buffer_terms(architecture: Architecture, element_bytes: int) -> tuple[Term, ...]:
     """Return the memory of masks and positions that a network of transformers keeps as buffers; most have none.
 
@@ -296,7 +295,6 @@ def unpacked_four_bit_terms(architecture: Architecture, computed_bytes: int) -> 
     return dequantized_projection_terms(architecture, computed_bytes + cast_from, _FOUR_BIT_SOURCE)
 
 
-@lru_cache(maxsize=256)
 def dequantized_projection_terms(architecture: Architecture, element_bytes: int, source: str) -> tuple[Term, ...]:
     """Return the memory of the largest quantized projection, dequantized to `element_bytes` bytes per element.
 

@@ -5,7 +5,7 @@ identical layers, so that estimates take the same time for 2 layers as for 200. 
 instead, each with its own network.
 """
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import isqrt
 from typing import Final, Literal, Self
 
@@ -146,7 +146,7 @@ class Architecture(Spec):
         """Return the stack that produces the output; a diffusion pipeline has none."""
         return self.stacks[-1]
 
-    @cached_property
+    @property
     def expert_layers(self) -> tuple[int, ...]:
         """Return the numbers of the main stack's layers that have routed experts, in order, from 0."""
         if not self.stacks:
@@ -154,7 +154,7 @@ class Architecture(Spec):
         groups = (group for group in self.main.groups if isinstance(group.layer.feed_forward, Moe))
         return tuple(sorted(place for group in groups for place in (group.places or range(group.count))))
 
-    @cached_property
+    @property
     def adaptable_names(self) -> tuple[str, ...]:
         """Return the last parts of the names of the matrices that may have an adapter, those of the vocabulary last."""
         tensors = [tensor for group in self.main.groups for tensor in group.layer.tensors] if self.stacks else []
@@ -183,7 +183,7 @@ class Architecture(Spec):
         """Return the number of layers in the main stack; 0 for a diffusion pipeline."""
         return self.stacks[-1].layer_count if self.stacks else 0
 
-    @cached_property
+    @property
     def stored_bytes(self) -> int:
         """Return the size of the network's tensors in the checkpoint in bytes; 0 if its files were not read."""
         parts = (*self.stored, *(part for component in self.components for part in component.stored))
@@ -194,7 +194,7 @@ class Architecture(Spec):
         """Return whether the model's configuration or files state the number format of its weights."""
         return bool(self.quantization or self.stored_dtype or self.stored)
 
-    @cached_property
+    @property
     def stored_as(self) -> str:
         """Return the weight format of the checkpoint: a scheme's name, or `AS_STORED` if no scheme matches its size.
 
@@ -205,13 +205,13 @@ class Architecture(Spec):
             return AS_STORED
         return self.quantization or self.stored_dtype or "bf16"
 
-    @cached_property
+    @property
     def parameters(self) -> int:
         """Return the exact number of parameters in the network; tied parameters count once."""
         inside = sum(stack.parameters for stack in self.stacks) + sum(tensor.parameters for tensor in self.head)
         return inside + sum(component.parameters for component in self.components)
 
-    @cached_property
+    @property
     def active_parameters(self) -> int:
         """Return the number of parameters that one token uses, including embeddings and only the selected experts.
 

@@ -168,7 +168,7 @@ class ModelCatalog:
         named = _by_name(records_mentioning(self.records, *asked.split("-")))
         return tuple(name for name in named if asked in _spellings(name))
 
-    @cached_property
+    @property
     def names_as_written(self) -> Mapping[str, tuple[str, ...]]:
         """Return the names as the catalog writes them, by normalized spelling with and without the owner."""
         found: dict[str, dict[str, None]] = {}

@@ -139,7 +139,7 @@ class Component(Spec):
         """Return the number of parameters in the component."""
         return sum(tensor.parameters for tensor in self.tensors)
 
-    @cached_property
+    @property
     def largest_tensor(self) -> int:
         """Return the number of elements in the component's largest tensor."""
         return max(tensor.size for tensor in self.tensors)

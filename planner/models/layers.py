@@ -268,7 +268,7 @@ class Layer(Spec):
     )
     tensors: tuple[Tensor, ...]
 
-    @cached_property
+    @property
     def parameters(self) -> int:
         """Return the number of parameters in one layer."""
         return sum(tensor.parameters for tensor in self.tensors)
@@ -304,7 +304,7 @@ class Stack(Spec):
         default=None, ge=1, description="number of layers in the larger stack of which this stack is a part"
     )
 
-    @cached_property
+    @property
     def layer_count(self) -> int:
         """Return the number of layers in the stack."""
         return sum(group.count for group in self.groups)
@@ -315,7 +315,7 @@ class Stack(Spec):
         own = sum(tensor.parameters for tensor in (*self.before, *self.after))
         return own + sum(group.layer.parameters * group.count for group in self.groups)
 
-    @cached_property
+    @property
     def patch_side(self) -> int | None:
         """Return the side of a vision tower's patches in pixels, or None without a patch convolution."""
         cuts = (tensor.shape[-1] for tensor in self.before if tensor.role == "conv" and len(tensor.shape) > 3)

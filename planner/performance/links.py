@@ -1,7 +1,6 @@
 """Links between cards, and the time of collective operations over them."""
 
 import re
-from functools import lru_cache
 from math import ceil, log2
 from typing import Final, NamedTuple
 
@@ -134,7 +133,6 @@ class Links(NamedTuple):
         return self.all_reduce_bytes_per_s[0] if cards_apart < self.node else self.network_bytes_per_s * NETWORK_SHARE
 
 
-@lru_cache(maxsize=512)
 def links_of(gpu: Gpu, setting: TimeSetting) -> Links:
     """Return the links between cards `gpu`, from `setting` or by default from the catalog.
 

@@ -291,7 +291,8 @@ def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count:
     """
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog, ids)
-    return _estimated_fits(_fit_question(plan, catalog, ids, count))
+    shared = _shared_fits(_fit_question(plan, catalog, ids, count))
+    return {gpu_id: each.fit for gpu_id, each in shared.items()}
 
 
 def shared_fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> Mapping[str, SharedFit]:
@@ -354,11 +355,6 @@ def _measured_gpu(plan: Plan, catalog: Catalog) -> Gpu | None:
     """Return the card of the plan's measured speed, if it names one."""
     measured = plan.timing.measured
     return catalog.hardware.gpu(measured.gpu) if measured and measured.gpu else None
-
-
-@lru_cache(maxsize=128)
-def _estimated_fits(question: _FitQuestion) -> Mapping[str, CardFit]:
-    return {gpu_id: shared.fit for gpu_id, shared in _shared_fits(question).items()}
 
 
 @lru_cache(maxsize=128)

@@ -5,7 +5,6 @@ YAML and JSON files are untrusted input: references, duplicate keys, deep nestin
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -229,7 +228,6 @@ class Preset(Spec):
         return ModelChoice(id=self.model, architecture=read_config(self.config, self.model))
 
 
-@cache
 def load_presets(folder: Path | None = None) -> tuple[Preset, ...]:
     """Return the presets in `folder`, by default the bundled presets, training presets first.
 

@@ -1,7 +1,6 @@
 """Traffic of a service: when requests arrive, their lengths, what prompts have in common; presets with sources."""
 
 import math
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
@@ -308,7 +307,6 @@ class TrafficPreset(Spec):
     notes: tuple[str, ...] = Field(default=(), description="what was assumed")
 
 
-@cache
 def load_traffic_presets(folder: Path | None = None) -> tuple[TrafficPreset, ...]:
     """Return the presets in `folder`, by default the bundled ones.
 

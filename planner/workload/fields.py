@@ -5,7 +5,7 @@ The command line, forms, sentences and documentation are generated from them, so
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import NoneType
 from typing import Final, Literal, get_args
 
@@ -61,12 +61,12 @@ class WorkloadField:
         """Return the field's default value, or None if it depends on the model."""
         return self.info.default
 
-    @cached_property
+    @property
     def is_optional(self) -> bool:
         """Return whether the field may be unset, so that it is filled in for the model."""
         return NoneType in get_args(self.info.annotation)
 
-    @cached_property
+    @property
     def kind(self) -> Kind:
         """Return the kind of form control for the field: choice, number, bytes, share or list."""
         kinds = get_args(self.info.annotation) if self.is_optional else (self.info.annotation,)
@@ -76,7 +76,7 @@ class WorkloadField:
             return "bytes"
         return "number" if int in kinds else "share" if float in kinds else "list"
 
-    @cached_property
+    @property
     def number_kind(self) -> NumberKind | None:
         """Return the kind of the field's numbers, None for text, choices of words, switches and lists."""
         return number_kind(self.name, self.info.annotation)

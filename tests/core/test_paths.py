@@ -15,11 +15,7 @@ def test_the_catalog_and_resources_of_the_checkout_are_found():
 def test_a_wheel_keeps_them_inside_the_package(tmp_path, monkeypatch):
     (tmp_path / "planner" / "_catalog").mkdir(parents=True)
     monkeypatch.setattr(paths, "_PACKAGE", tmp_path / "planner")
-    paths.catalog_dir.cache_clear()
-    try:
-        assert paths.catalog_dir() == tmp_path / "planner" / "_catalog"
-    finally:
-        paths.catalog_dir.cache_clear()
+    assert paths.catalog_dir() == tmp_path / "planner" / "_catalog"
 
 
 def test_the_state_folder_can_be_moved_and_is_not_made_by_asking_for_it(own_state_dir):

@@ -64,7 +64,6 @@ class DeclaredCommand(NamedTuple):
     arguments: tuple[DeclaredOption, ...]
 
 
-@cache
 def declared_commands() -> tuple[DeclaredCommand, ...]:
     """Return all commands, in the order of the help."""
     return tuple(_declared(name) for name in COMMANDS)
@@ -115,19 +114,17 @@ def _words(command: str, action: argparse.Action) -> tuple[str, ...]:
     if action.choices is not None:
         return tuple(map(str, action.choices))
     name = action.option_strings[-1] if action.option_strings else ""
-    return _own_words().get((command, name)) or _shared_words().get(name, ())
+    return _OWN_WORDS.get((command, name)) or _shared_words().get(name, ())
 
 
-@cache
-def _own_words() -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return the values of options that mean something else in another command."""
-    return {
-        ("launch", "--for"): tuple(LAUNCHERS),
-        ("launch", "--on"): tuple(PLACES),
-        ("gpus", "--sort"): tuple(GPU_QUERY_SCHEMA.fields),
-        ("prices", "--sort"): tuple(column.key for column in OFFER_COLUMNS),
-        ("prices", "--refresh"): tuple(source.key for source in SOURCES),
-    }
+_OWN_WORDS: Final = {
+    ("launch", "--for"): tuple(LAUNCHERS),
+    ("launch", "--on"): tuple(PLACES),
+    ("gpus", "--sort"): tuple(GPU_QUERY_SCHEMA.fields),
+    ("prices", "--sort"): tuple(column.key for column in OFFER_COLUMNS),
+    ("prices", "--refresh"): tuple(source.key for source in SOURCES),
+}
+"""Values of options that mean something else in another command."""
 
 
 @cache

@@ -1,7 +1,6 @@
 """Types of the JSON that commands print: the results of the core, and the outputs that a command puts together."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -65,7 +64,6 @@ class _OptionalMark(NamedTuple):
 OPTIONAL: Final = _OptionalMark()
 
 
-@cache
 def _object_of(kind: type[Any], **more: Any) -> Any:  # noqa: ANN401  # types of fields
     """Return the type of the object that a named tuple is printed as, with further fields."""
     fields: dict[str, Any] = {name: (annotation, ...) for name, annotation in get_type_hints(kind).items()}

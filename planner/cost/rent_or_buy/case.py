@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
 from typing import Final
 
 from planner.cost.catalog import CostCatalog
@@ -51,12 +50,12 @@ class RentOrBuyCase:
     once: bool = False
     """Whether all work is that of a single run: it is paid at once, and machines cost nothing while it does not run."""
 
-    @cached_property
+    @property
     def central(self) -> dict[str, float]:
         """Return the central values of all figures, by name."""
         return {name: figure.value for name, figure in self.figures.items()}
 
-    @cached_property
+    @property
     def uncertain(self) -> tuple[str, ...]:
         """Return the names of the figures with a range, including the resale value unless the user set it."""
         ranged = [name for name, figure in self.figures.items() if figure.lowest < figure.highest]

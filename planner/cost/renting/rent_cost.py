@@ -101,7 +101,7 @@ class RentalMarket:
             offer = self._own_priced(offer, self.terms.usd_per_gpu_hour)
         return None if offer is None or offer.price_usd_per_hour(mode) is None else self._quote(offer, mode)
 
-    @cached_property
+    @property
     def _named_offer(self) -> Offer | None:
         if self.terms.offer is None:
             return None

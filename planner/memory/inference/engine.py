@@ -70,7 +70,6 @@ class CachedBytes(NamedTuple):
     state: int
 
 
-@lru_cache(maxsize=512)
 def engine_cache_bytes(architecture: Architecture, kv_format: str, element_bytes: int) -> CachedBytes:
     """Return what `architecture` caches of each token and sequence, with activations of `element_bytes` per number."""
     token = windowed = window = state = 0
@@ -260,7 +259,6 @@ def served_adapters_term(
     )
 
 
-@lru_cache(maxsize=128)
 def _adapted_width(architecture: Architecture, targets: str | tuple[str, ...]) -> int:
     return sum(
         group.count * tensor.copies * (tensor.shape[0] + tensor.shape[1] * (2 if _GATE_AND_UP in tensor.name else 1))

@@ -107,7 +107,6 @@ def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Prec
     return images * patches * widest + mask_bytes(tower, images, patches, precision, attention)
 
 
-@lru_cache(maxsize=1024)
 def _causal_mask_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
     """Return the bytes of eager attention's causal mask: one boolean per token pair, and the fp32 values."""
     for group in stack.groups:

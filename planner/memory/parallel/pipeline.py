@@ -113,7 +113,6 @@ def _layer_groups_at(groups: tuple[LayerGroup, ...], layer_indices: frozenset[in
     return tuple(kept_groups)
 
 
-@lru_cache(maxsize=512)
 def _group_at_places(group: LayerGroup, places: tuple[int, ...]) -> LayerGroup:
     """Return the layers of `group` at `places`, as one object for all stages, so that caches hit."""
     return group.evolve(count=len(places), places=places)

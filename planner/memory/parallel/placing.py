@@ -1,7 +1,6 @@
 """Placement of a workload on cards, which may differ: pipeline stage, layers and timeline of each card."""
 
 from collections.abc import Hashable, Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
@@ -156,7 +155,6 @@ def sharing_notes(
         yield "All GPUs hold the same amount, so the GPU with the least memory decides whether the workload fits."
 
 
-@lru_cache(maxsize=64)
 def _sharding_note(strategy: "ShardingStrategy", parallel: Parallel) -> tuple[str, ...]:
     """Return a note on the sharding strategy, if anything is shared: software, version, and what each card stores."""
     if not strategy.shares_states and parallel.state_shards == 1:

@@ -5,7 +5,7 @@ formulas for one card give its timeline. Communication buffers and sharded train
 """
 
 from collections.abc import Callable, Hashable
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planner.dtypes import ELEMENT_BYTES
@@ -191,7 +191,6 @@ def _training_timeline(
     return timeline._replace(snapshots=snapshots, outside_bytes=outside.library_bytes)
 
 
-@lru_cache(maxsize=64)
 def _transfer_buffer_parts(
     parallel: Parallel, tokens: int, hidden: int, key_value_width: int, element_bytes: int
 ) -> tuple[TermPart, ...]:

@@ -109,7 +109,6 @@ def _write_partial_term(whole: AnyTerm, own: int, high: int, meaning: str) -> Te
     )
 
 
-@lru_cache(maxsize=512)
 def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -> Term:
     """Return one card's share of the term `whole`, `own` bytes, with its formula written out."""
     written = whole.write() if isinstance(whole, DeferredTerm) else whole

@@ -1,14 +1,11 @@
 """Memory behavior of the programs that run models, one module per program, looked up by workload."""
 
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from planner.memory.software.base import ServingMemory, SoftwareMemory
 from planner.models.architecture import Architecture
-from planner.workload.software.registry import DEFAULT, SOFTWARE
+from planner.workload.software.registry import DEFAULT, SOFTWARE, find_behavior
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -30,7 +27,7 @@ def memory_of(architecture: Architecture, workload: Training | Inference) -> Sof
 def serving_memory(name: str | None, architecture: Architecture | None = None) -> ServingMemory:
     """Return the memory behavior of the program `name` when it serves a model; None is the default program."""
     module = _PIPELINES if architecture and architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
-    program: ServingMemory = _imported_program(module).SERVING
+    program: ServingMemory = _module_of(module).SERVING
     return program
 
 
@@ -42,7 +39,7 @@ def training_memory(name: str) -> "TrainingMemory":
     """
     software = SOFTWARE[name]
     module = f"{software.module}_training" if software.serving else software.module
-    program: TrainingMemory = _imported_program(module).TRAINING
+    program: TrainingMemory = _module_of(module).TRAINING
     return program
 
 
@@ -51,8 +48,7 @@ def sharding_strategy_of(workload: Training) -> "ShardingStrategy":
     return training_memory(workload.profile).sharding_strategy(workload)
 
 
-@cache
-def _imported_program(module: str) -> ModuleType:
-    """Import and return the module of one program; importing all of them would slow down every command."""
-    name = f"{__name__}.{module}"
-    return import_module(name if find_spec(name) else f"{__name__}.pytorch")
+def _module_of(program: str) -> ModuleType:
+    found = find_behavior(__name__, program) or find_behavior(__name__, "pytorch")
+    assert found is not None
+    return found

@@ -95,7 +95,6 @@ def _layer_input_bytes(layers: _EqualLayers, sequences: int, precision: Precisio
     return layers.number * sequences * layers.tokens * stream // layers.layer.stream_shards
 
 
-@lru_cache(maxsize=512)
 def _equal_layers(
     architecture: Architecture, length: int, precision: Precision, attention: AttentionKind
 ) -> tuple[_EqualLayers, ...]:

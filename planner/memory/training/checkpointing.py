@@ -4,7 +4,6 @@ Selective checkpointing has two meanings. PyTorch's policy selects operators: it
 attention, every second plain product excepted. Megatron-LM's recomputes the core of attention and saves the rest.
 """
 
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.errors import SpecError
@@ -51,7 +50,6 @@ class SavedOutputs(NamedTuple):
         return sequences * tokens * (self.per_token + tokens * self.per_pair)
 
 
-@lru_cache(maxsize=1024)
 def saved_outputs(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool
 ) -> SavedOutputs:

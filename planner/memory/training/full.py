@@ -146,7 +146,6 @@ def _live_casts(
     )
 
 
-@lru_cache(maxsize=256)
 def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
     """Return the gradients of a tied embedding that are summed, as terms; empty for an untied embedding."""
     if not architecture.tied_head:
@@ -242,7 +241,6 @@ def fp8_cast_terms(architecture: Architecture, workload: Training, *, backward: 
     return (held,)
 
 
-@lru_cache(maxsize=256)
 def _linear_shapes(architecture: Architecture) -> frozenset[tuple[int, int]]:
     """Return the distinct shapes (outputs, inputs) of the network's linear layers, without the head."""
     groups = (group for stack in architecture.stacks for group in stack.groups)

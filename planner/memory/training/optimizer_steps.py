@@ -1,7 +1,6 @@
 """Temporary memory of an optimizer while it updates the parameters."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.result import Term
@@ -33,7 +32,6 @@ class OptimizerTerms(NamedTuple):
     clipping: Term
 
 
-@lru_cache(maxsize=256)
 def optimizer_terms(
     trained: Trained, optimizer: Optimizer, step: OptimizerStep | None, parameter_bytes: int
 ) -> OptimizerTerms:

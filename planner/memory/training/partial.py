@@ -1,6 +1,5 @@
 """Training of adapters or of some parameters, on a network that may be quantized or use fused kernels."""
 
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.result import Term
@@ -29,7 +28,6 @@ _SOURCE: Final = "peft.tuners.lora: A (r × in) and B (out × r) for each adapte
 _DORA_SOURCE: Final = "peft.tuners.lora.dora.DoraLinearLayer.forward: the norm of W + B · A, row by row"
 
 
-@lru_cache(maxsize=256)
 def adapters_term(adapters: Trained, lora: Lora, parameter_bytes: int) -> Term:
     """Return the memory of the adapters' parameters.
 
@@ -177,7 +175,6 @@ def _live_casts(
     )
 
 
-@lru_cache(maxsize=256)
 def _autocast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSettings) -> _AutocastElements:
     """Return the number of elements that autocast casts in each part of the network."""
     formats = settings.formats

@@ -4,7 +4,6 @@ import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -162,7 +161,6 @@ def _disk_counters() -> dict[str, int]:
     return {}
 
 
-@cache
 def _is_whole_disk(name: str) -> bool:
     """Return whether a name is that of a disk instead of a part of one, which Linux counts too."""
     return not sys.platform.startswith("linux") or Path("/sys/block", name.replace("/", "!")).exists()

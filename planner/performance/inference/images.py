@@ -91,7 +91,6 @@ class ModuleCounts(NamedTuple):
     calls: int = 1
 
 
-@lru_cache(maxsize=256)
 def denoiser_counts(network: Denoiser, height: int, width: int, text_tokens: int) -> OperationCounts:
     """Return the operation counts of one denoiser pass over a latent image of `height` × `width`."""
     if isinstance(network, UNet):

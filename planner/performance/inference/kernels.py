@@ -1,6 +1,5 @@
 """Time of a pass as the sum of its measured kernels, for networks and engines whose kernels were measured."""
 
-from functools import lru_cache
 from typing import Final, NamedTuple, TypeGuard
 
 from planner.hardware.gpu import Gpu
@@ -115,7 +114,6 @@ def prompt_experts_seconds(
     return sum(each)
 
 
-@lru_cache(maxsize=512)
 def pass_kernels(
     architecture: Architecture, machine: CardSpeed, gpu: Gpu, weights: str, cache: str
 ) -> PassKernels | None:

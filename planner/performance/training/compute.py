@@ -1,6 +1,5 @@
 """Work of one micro-batch on one card (products, attention, bytes that others move), and its time by operation."""
 
-from functools import lru_cache
 from math import hypot
 from typing import Final, NamedTuple
 
@@ -86,7 +85,6 @@ def sequences_work(
     return work._replace(attention_flops=samples.attention_flops)
 
 
-@lru_cache(maxsize=1024)
 def micro_batch(
     architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, setting: TimeSetting
 ) -> MicroBatch:
@@ -158,7 +156,6 @@ def _saved_bytes(architecture: Architecture, own: Training, precision: Precision
     return found
 
 
-@lru_cache(maxsize=256)
 def weight_gradient_share(architecture: Architecture, own: Training) -> float:
     """Return the share of the weights with gradients: 1 in full training, 0 with adapters, between with `trainable`."""
     if own.adapts:
@@ -430,7 +427,6 @@ def size_share(product: MatrixProduct, rates: CardRates, *, wide: bool = False) 
     return _size_share(rates.gpu, library, kernel, product.rows, columns, product.inputs)
 
 
-@lru_cache(maxsize=16_384)
 def _size_share(gpu: Gpu, library: str, kernel: str, rows: float, columns: int, inner: int) -> float:
     own = matmul_time(gpu, library, kernel, rows, columns, inner)
     large = matmul_time(gpu, library, kernel, _LARGE_ROWS, columns, inner)

@@ -4,7 +4,6 @@ import re
 import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from html import escape
 from typing import Final, Literal, TypedDict
 from xml.sax.saxutils import quoteattr
@@ -122,7 +121,6 @@ footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--bor
 """
 
 
-@cache
 def scheme_colors(scheme: Literal["light", "dark"]) -> dict[str, str]:
     """Return the colors of a scheme by the names of their roles, from the window's own design tokens."""
     tokens = tomllib.loads((resources_dir() / "tokens" / f"{scheme}.toml").read_text(encoding="utf-8"))

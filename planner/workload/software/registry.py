@@ -1,5 +1,9 @@
 """Registry of all supported programs by name, and look-ups of their capabilities and settings."""
 
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, SerializationInfo, SerializerFunctionWrapHandler, WrapSerializer
@@ -46,6 +50,13 @@ TRAINERS: Final[dict[str, Software]] = {name: software for name, software in SOF
 """Training programs by name."""
 SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.serving}
 """Inference programs by name."""
+
+
+@cache
+def find_behavior(package: str, program: str) -> ModuleType | None:
+    """Return the module `program` of `package`, None without one; importing those of all programs takes too long."""
+    name = f"{package}.{program}"
+    return import_module(name) if find_spec(name) else None
 
 
 def program_started_as(word: str) -> str | None:

@@ -4,7 +4,6 @@ Each phase (text encoding, denoising, decoding) has memory and components of its
 """
 
 from collections.abc import Hashable, Iterator
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
@@ -173,7 +172,6 @@ def _text_encoding_term(component: Component, run: DiffusionRun, workload: Infer
     return _activations_term(ByteRange(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
 
 
-@lru_cache(maxsize=64)
 def _encoder_architecture(component: Component) -> Architecture:
     """Return a text encoder of the pipeline as a network of its own."""
     hidden = component.stacks[-1].hidden

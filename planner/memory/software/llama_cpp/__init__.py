@@ -1,7 +1,6 @@
 """Memory behavior of llama.cpp, which reserves weights, KV cache and compute buffer before the first token."""
 
 from collections.abc import Hashable
-from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -211,7 +210,6 @@ def _windowed_attentions(layer: Layer) -> list[Attention]:
     return [mixer for mixer in (layer.mixer, layer.second_mixer) if isinstance(mixer, Attention) and mixer.window]
 
 
-@lru_cache(maxsize=256)
 def graph_network(architecture: Architecture) -> GraphNetwork:
     """Return the layers to lay out in the compute graph: each kind of layer once, and the last layer.
 

@@ -48,7 +48,6 @@ SCORE_GRADIENTS: Final = 3
 """Number of score-sized tensors in the softmax's backward pass: output gradient, product, input gradient."""
 
 
-@lru_cache(maxsize=4096)
 def backward_points(
     layer: Layer,
     hidden: int,
@@ -325,7 +324,6 @@ def _bias_tables(stack: Stack) -> int:
     )
 
 
-@lru_cache(maxsize=512)
 def _bytes_outside_layers(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
     """Return the bytes per token that a stack saves before its layers, and after its layers.
 
