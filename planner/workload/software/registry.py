@@ -1,5 +1,9 @@
 """Registry of all supported programs by name, and look-ups of their capabilities and settings."""
 
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, SerializationInfo, SerializerFunctionWrapHandler, WrapSerializer
@@ -46,6 +50,24 @@ TRAINERS: Final[dict[str, Software]] = {name: software for name, software in SOF
 """Training programs by name."""
 SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.serving}
 """Inference programs by name."""
+
+MEMORY_RESERVING_PROGRAMS: Final = {
+    program.serving.process: program.title
+    for program in SERVERS.values()
+    if program.serving and program.serving.process
+}
+"""Titles of programs that reserve a fixed share of a card's memory at start, by a part of their command line."""
+
+
+def program_behaviour(folder: str, module: str, name: str) -> Any:  # noqa: ANN401  # what the folder says
+    """Return what `module` in the package `folder` calls `name`; None if there is no such module, or nothing in it."""
+    return getattr(_found_module(f"{folder}.{module}"), name, None)
+
+
+@cache
+def _found_module(name: str) -> ModuleType | None:
+    """Import the module `name`, if there is one; a plan uses one program, so they are imported one by one."""
+    return import_module(name) if find_spec(name) else None
 
 
 def program_started_as(word: str) -> str | None:
@@ -139,8 +161,3 @@ ServerName = Annotated[str, AfterValidator(_known_server)]
 """Name of an inference program."""
 FlatSettings = Annotated[EngineSettings, BeforeValidator(_parse_settings), WrapSerializer(_flatten_settings)]
 """Settings of any inference program, which are a flat object in files."""
-
-
-# vLLM names its processes VLLM::EngineCore, SGLang sglang::scheduler.
-MEMORY_RESERVING_PROGRAMS: Final = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
-"""Titles of programs that reserve a fixed share of a card's memory at start, by a part of their command line."""
