@@ -55,6 +55,9 @@ class Norm(Spec):
     keeps_input: bool = Field(
         default=False, description="whether a step-by-step norm scales the input itself, not its fp32 copy (T5)"
     )
+    autocasts: bool = Field(
+        default=False, description="whether the norm runs in autocast's format, not in the residual stream's (Nemotron)"
+    )
 
 
 class Attention(Spec):

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
-from planner.workload.optimizers import Optimizer, OptimizerStep
+from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep
 
 DTYPES: Final = (
     "float32",
@@ -324,17 +324,10 @@ def _first_tensor(request: TraceRequest) -> TensorInput | None:
     return None
 
 
-MOMENTUM: Final = 0.9
-"""Momentum for SGD; with any value other than zero, SGD keeps one buffer per parameter."""
-TORCH_NAMES: Final[dict[str, str]] = {
-    "adamw": "AdamW",
-    "sgd": "SGD",
-    "sgd-momentum": f"SGD(momentum={MOMENTUM})",
-    "adafactor": "Adafactor",
-    "adam": "Adam",
-    "nadam": "NAdam",
-    "rmsprop": "RMSprop",
-    "adagrad": "Adagrad",
+TORCH_NAMES: Final = {
+    name: f"{kind.torch_class}(momentum={kind.momentum})" if kind.momentum else kind.torch_class
+    for name, kind in OPTIMIZERS.items()
+    if kind.torch_class
 }
 """Class of torch.optim by the workload's optimizer, with the arguments that reproduce it."""
 _STEP_ARGUMENTS: Final[dict[OptimizerStep, Argument]] = {
@@ -346,8 +339,8 @@ _STEP_ARGUMENTS: Final[dict[OptimizerStep, Argument]] = {
 
 def torch_optimizer(name: Optimizer, step: OptimizerStep) -> tuple[str, tuple[Argument, ...]] | None:
     """Return the torch.optim class and arguments for an optimizer and step; None if PyTorch lacks the optimizer."""
-    torch_name = TORCH_NAMES.get(name)
-    if torch_name is None:
+    kind = OPTIMIZERS[name]
+    if not kind.torch_class:
         return None
-    momentum = (Argument(name="momentum", value=MOMENTUM),) if name == "sgd-momentum" else ()
-    return torch_name.partition("(")[0], (*momentum, _STEP_ARGUMENTS[step])
+    momentum = (Argument(name="momentum", value=kind.momentum),) if kind.momentum else ()
+    return kind.torch_class, (*momentum, _STEP_ARGUMENTS[step])

@@ -23,13 +23,20 @@ Optimizer = Literal[
     "lion-8bit",
     "paged-lion",
     "paged-lion-8bit",
+    "ademamix",
+    "ademamix-8bit",
+    "paged-ademamix",
+    "paged-ademamix-8bit",
+    "schedule-free-adamw",
     "muon",
     "galore-adamw",
     "soap",
     "shampoo",
 ]
 OptimizerStep = Literal["fused", "foreach", "loop"]
-Library = Literal["torch", "bitsandbytes", "transformers", "galore-torch", "soap", "distributed-shampoo"]
+Library = Literal[
+    "torch", "bitsandbytes", "transformers", "schedulefree", "galore-torch", "soap", "distributed-shampoo"
+]
 
 
 StateUnit = Literal["element", "scale", "tensor", "row-or-column", "square", "triangle", "projector", "projected"]
@@ -91,7 +98,8 @@ class OptimizerKind(NamedTuple):
     A tensor has the first of `states` that applies to it. `formula` covers all states, in the quantities `symbols`.
     `foreach` and `loop` are the temporary memory of these implementations; fused ones need none. `paged` states of
     large tensors are in memory that the driver can move to RAM. `fp32_only` optimizers need trained parameters in fp32,
-    `whole_matrices` those need matrices that are not sharded.
+    `whole_matrices` those need matrices that are not sharded. `torch_class` of torch.optim is the optimizer, with
+    `momentum` if there is any; a trace runs it.
     """
 
     title: str
@@ -105,6 +113,8 @@ class OptimizerKind(NamedTuple):
     paged: bool = False
     fp32_only: bool = False
     whole_matrices: bool = False
+    torch_class: str = ""
+    momentum: float = 0.0
 
 
 _ANY: Final[tuple[OptimizerStep, ...]] = ("fused", "foreach", "loop")
@@ -115,6 +125,7 @@ _FOREACH: Final[tuple[OptimizerStep, ...]] = ("foreach", "loop")
 _TORCH: Final = "torch.optim: state tensors are made with zeros_like(parameter)"
 _BNB_8: Final = "bitsandbytes optim/optimizer.py: block-wise 8-bit states, min_8bit_size 4096, blocks of 256"
 _BNB_32: Final = "bitsandbytes optim/optimizer.py: states of 32-bit optimizers are torch.float32"
+_SCHEDULE_FREE: Final = "schedulefree 1.4.1 AdamWScheduleFree.step"
 _TRAINER: Final = "transformers Trainer registers every nn.Embedding for 32-bit states under 8-bit optimizers"
 _ADAFACTOR: Final = "torch.optim.Adafactor: row_var and col_var of matrices, variance of vectors"
 _HF_ADAFACTOR: Final = (
@@ -144,6 +155,7 @@ def _adam_kind(title: str, steps: tuple[OptimizerStep, ...]) -> OptimizerKind:
     return OptimizerKind(
         title=title,
         library="torch",
+        torch_class=title,
         steps=steps,
         formula="2 × P × w",
         states=(_MOMENTS,),
@@ -169,7 +181,7 @@ def _bitsandbytes_32_bit(title: str, moments: int, *, paged: bool = False) -> Op
 
 def _bitsandbytes_8_bit(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
     """Return a bitsandbytes optimizer with `moments` 8-bit states; embeddings and small tensors have 32-bit states."""
-    name, times = ("moments", " × 2") if moments > 1 else ("momentum", "")
+    name, times = ("moments", f" × {moments}") if moments > 1 else ("momentum", "")
     quantised, unquantized = f"Q{times} × (1 + 4 / B)", f"(P − Q) × {4 * moments}"
     amounts = (StateAmount(moments, bytes=1), StateAmount(moments, "scale", 4))
     return OptimizerKind(
@@ -198,6 +210,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
     "rmsprop": OptimizerKind(
         title="RMSprop",
         library="torch",
+        torch_class="RMSprop",
         steps=_FOREACH,
         formula="P × w",
         states=(_SQUARES,),
@@ -207,6 +220,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
     "adagrad": OptimizerKind(
         title="Adagrad",
         library="torch",
+        torch_class="Adagrad",
         steps=_FOREACH,
         formula="P × w",
         states=(_SQUARES,),
@@ -225,6 +239,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
     "adafactor": OptimizerKind(
         title="Adafactor",
         library="torch",
+        torch_class="Adafactor",
         steps=("loop", "foreach"),
         formula="S × w + v × w",
         symbols=("parameters", "width", "rows-and-columns", "vectors"),
@@ -269,10 +284,12 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
             "16-bit parameters, also fp32 copies of gradient and parameter",
         ),
     ),
-    "sgd": OptimizerKind(title="SGD", library="torch", steps=_ANY),
+    "sgd": OptimizerKind(title="SGD", library="torch", steps=_ANY, torch_class="SGD"),
     "sgd-momentum": OptimizerKind(
         title="SGD with momentum",
         library="torch",
+        torch_class="SGD",
+        momentum=0.9,
         steps=_ANY,
         formula="P × w",
         states=(OptimizerState("momentum", "P × w", _TORCH, (StateAmount(1),)),),
@@ -281,6 +298,19 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
     "lion-8bit": _bitsandbytes_8_bit("Lion 8-bit", 1),
     "paged-lion": _bitsandbytes_32_bit("paged Lion", 1, paged=True),
     "paged-lion-8bit": _bitsandbytes_8_bit("paged Lion 8-bit", 1, paged=True),
+    "ademamix": _bitsandbytes_32_bit("AdEMAMix", 3),
+    "ademamix-8bit": _bitsandbytes_8_bit("AdEMAMix 8-bit", 3),
+    "paged-ademamix": _bitsandbytes_32_bit("paged AdEMAMix", 3, paged=True),
+    "paged-ademamix-8bit": _bitsandbytes_8_bit("paged AdEMAMix 8-bit", 3, paged=True),
+    "schedule-free-adamw": OptimizerKind(
+        title="schedule-free AdamW",
+        library="schedulefree",
+        steps=_FOREACH,
+        formula="2 × P × w",
+        states=(OptimizerState("base sequence z and mean of squares", "2 × P × w", _SCHEDULE_FREE, (StateAmount(2),)),),
+        foreach=StepWorkspace("copies-of-all", "P_t × w", f"{_SCHEDULE_FREE}: the roots of all second moments at once"),
+        loop=StepWorkspace("copies", "n × w", f"{_SCHEDULE_FREE}: the root of one second moment"),
+    ),
     "muon": OptimizerKind(
         title="Muon with AdamW",
         library="torch",
@@ -359,8 +389,8 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
 
 **Source** of step implementations: the signatures of torch.optim 2.13 (AdamW, SGD: `foreach` and `fused`; Adafactor:
 `foreach`, a loop by default; Muon: a loop; the others `foreach` on a GPU by default); bitsandbytes updates each tensor
-in one kernel; transformers' Adafactor, galore_torch's AdamW and SOAP loop; DistributedShampoo steps with
-`torch._foreach` calls.
+in one kernel, and its AdEMAMix keeps two averages of gradients and one of squares (`init_state`); transformers'
+Adafactor, galore_torch's AdamW and SOAP loop; schedulefree and DistributedShampoo step with `torch._foreach` calls.
 """
 
 

@@ -114,6 +114,10 @@ FAMILIES = {
     "bert-dropout": Family("bert", MULTI_HEAD, dropout=True),
     "gemma": Family("gemma", {"head_dim": 64}),
     "gemma2": Family("gemma2", {"head_dim": 64}),
+    "vaultgemma": Family("vaultgemma", {"head_dim": 64}),
+    "cwm": Family("cwm", {"head_dim": 64, "sliding_window": 64}),
+    "jais2": Family("jais2", MULTI_HEAD),
+    "nemotron": Family("nemotron", {"num_key_value_heads": 2}),
     "phi": Family("phi", MULTI_HEAD),
     "starcoder2": Family("starcoder2"),
     "stablelm": Family("stablelm"),
@@ -138,6 +142,7 @@ FAMILIES = {
     "whisper": Family("whisper", BART | {"max_target_positions": 1024}),
     "vit": Family("vit", MULTI_HEAD),
     "dinov3": Family("dinov3_vit", MULTI_HEAD | {"num_register_tokens": 4}),
+    "eurobert": Family("eurobert"),
     "jina": Family("jina_embeddings_v3", MULTI_HEAD),
     "mistral4": Family("mistral4", LATENT),
 }

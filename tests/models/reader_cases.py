@@ -179,6 +179,8 @@ ENCODERS: tuple[Case, ...] = (
     *_heads("ModernBert", "ForQuestionAnswering ForMultipleChoice", BERT),
     *_heads("NomicBert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification", BERT),
     *_heads("JinaEmbeddingsV3", "Model ForMaskedLM ForSequenceClassification ForTokenClassification", BERT),
+    *_heads("EuroBert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification", BERT),
+    Case("EuroBertForMaskedLM", BERT | {"num_key_value_heads": 2, "mlp_bias": True, "tie_word_embeddings": True}),
     Case("BertForSequenceClassification", BERT | {"num_labels": 7}),
     Case("AlbertModel", ALBERT | {"num_hidden_layers": 1}),
     Case("DebertaV2ForMaskedLM", DEBERTA_V3),

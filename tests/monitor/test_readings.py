@@ -42,6 +42,7 @@ _FULL = {
     "memory_clock_mhz": ({"clock.2": 10501}, 10501),
     "fan_fraction": ({"fan": 30}, 0.3),
     "performance_state": ({"pstate": 2}, 2),
+    "power_source": ({"power_source": 1}, 1),
     "compute_mode": ({"compute_mode": 3}, 3),
     "clock_reasons": ({"reasons": 4}, 4),
     "encoder_fraction": ({"encoder": 11, "period": 1}, 0.11),

@@ -1,4 +1,4 @@
-"""Sequences worked out by hand from the documented behaviour; all sizes in MiB where no unit is given."""
+"""Sequences worked out by hand from the documented behavior; all sizes in MiB where no unit is given."""
 
 from planner.trace.allocator import CachingAllocator
 from planner.trace.allocator_settings import AllocatorSettings

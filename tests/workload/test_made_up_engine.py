@@ -1,4 +1,4 @@
-"""A made-up engine: one record and its two behaviours are all that it takes."""
+"""A made-up engine, which also trains: one record and its two behaviors are all that it takes."""
 
 import json
 import sys
@@ -26,8 +26,8 @@ from planner.serving.software import scheduling_of
 from planner.workload.fields import all_fields, fields_of
 from planner.workload.presentation import Presentation
 from planner.workload.software import registry
-from planner.workload.software.software import EngineSettings, ServingSupport, Software
-from planner.workload.workload import Inference
+from planner.workload.software.software import EngineSettings, ServingSupport, Software, TrainingSupport
+from planner.workload.workload import Inference, Training
 
 MODEL = "meta-llama/Llama-3.1-8B"
 
@@ -48,6 +48,7 @@ RECORD = Software(
     title="WaveServe",
     version="WaveServe 1.0",
     serving=ServingSupport(settings=WaveSettings, cache_formats=("bf16", "fp8")),
+    training=TrainingSupport(loss="chunked", zero_limit=2),
 )
 
 
@@ -68,7 +69,7 @@ def _engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for place, name, value in (("memory", "SERVING", WaveMemory()), ("performance", "ENGINE", SPEED)):
         module = cast("ModuleType", SimpleNamespace(__spec__=object(), **{name: value}))
         monkeypatch.setitem(sys.modules, f"planner.{place}.software.waveserve", module)
-    for table in (registry.SOFTWARE, registry.SERVERS):
+    for table in (registry.SOFTWARE, registry.SERVERS, registry.TRAINERS):
         monkeypatch.setitem(table, RECORD.name, RECORD)
     _forget_fields()
     yield
@@ -122,6 +123,29 @@ def test_the_command_line_offers_and_runs_it(capsys: pytest.CaptureFixture[str])
     asked = ["fit", MODEL, "--gpu", "rtx-4090", "--profile", "waveserve", "--set", "engine.wave_tokens=64"]
     assert main([*asked, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["workload"]["engine"]["wave_tokens"] == 64
+
+
+def test_it_trains_as_plain_pytorch_at_the_pace_of_transformers_within_its_limits(catalog: Catalog):
+    own, usual = (
+        evaluate(
+            Plan(model=ModelChoice(id=MODEL), workload=Training(profile=name, loss="chunked"), gpu="h200-sxm-141gb"),
+            catalog,
+        )
+        for name in ("waveserve", "hf")
+    )
+    assert own.memory.term("activations") == usual.memory.term("activations")
+    assert own.time == usual.time
+    assert own.time is not None
+    with pytest.raises(SpecError, match="WaveServe"):
+        evaluate(
+            Plan(
+                model=ModelChoice(id=MODEL),
+                workload=Training(profile="waveserve", parallel={"zero": 3}),
+                gpu="h200-sxm-141gb",
+                count=2,
+            ),
+            catalog,
+        )
 
 
 def test_what_would_help_is_found_for_it(catalog: Catalog):

@@ -1,11 +1,10 @@
 """Memory behavior of the programs that run models, one module per program, looked up by workload."""
 
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from planner.memory.software.base import ServingMemory, SoftwareMemory
 from planner.models.architecture import Architecture
-from planner.workload.software.registry import DEFAULT, SOFTWARE, find_behavior
+from planner.workload.software.registry import DEFAULT, SOFTWARE, program_behavior
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -27,7 +26,7 @@ def memory_of(architecture: Architecture, workload: Training | Inference) -> Sof
 def serving_memory(name: str | None, architecture: Architecture | None = None) -> ServingMemory:
     """Return the memory behavior of the program `name` when it serves a model; None is the default program."""
     module = _PIPELINES if architecture and architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
-    program: ServingMemory = _module_of(module).SERVING
+    program: ServingMemory = program_behavior(__name__, module, "SERVING")
     return program
 
 
@@ -39,16 +38,10 @@ def training_memory(name: str) -> "TrainingMemory":
     """
     software = SOFTWARE[name]
     module = f"{software.module}_training" if software.serving else software.module
-    program: TrainingMemory = _module_of(module).TRAINING
-    return program
+    program: TrainingMemory | None = program_behavior(__name__, module, "TRAINING")
+    return program or program_behavior(__name__, "pytorch", "TRAINING")
 
 
 def sharding_strategy_of(workload: Training) -> "ShardingStrategy":
     """Return the software (DDP, FSDP, DeepSpeed) that shards the training `workload` over its replicas."""
     return training_memory(workload.profile).sharding_strategy(workload)
-
-
-def _module_of(program: str) -> ModuleType:
-    found = find_behavior(__name__, program) or find_behavior(__name__, "pytorch")
-    assert found is not None
-    return found

@@ -45,11 +45,14 @@ def same_window_pattern(default: int | None = None) -> AttentionPattern:
     return pattern
 
 
-def alternating_window_pattern(every: int, default: int | None, *, full_rotates: bool = True) -> AttentionPattern:
-    """Return the pattern with full attention in one layer of `every`, and a sliding window in the others.
+def alternating_window_pattern(
+    every: int, default: int | None, *, full_rotates: bool = True, full_first: bool = False
+) -> AttentionPattern:
+    """Return the pattern with full attention in the last layer of each `every`, and a sliding window in the others.
 
     The configuration's `layer_types` or `sliding_window_pattern` override it. `default` is the family's default window;
-    without `full_rotates` the layers with full attention have no rotary embedding (Cohere 2, EXAONE 4).
+    without `full_rotates` the layers with full attention have no rotary embedding (Cohere 2, EXAONE 4). With
+    `full_first` it is the first layer of each that has full attention (CWM).
     """
 
     def pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
@@ -57,7 +60,7 @@ def alternating_window_pattern(every: int, default: int | None, *, full_rotates:
         limited = windowed_layers(fields, layers)
         if limited is None:
             period = fields.integer("sliding_window_pattern", "_sliding_window_pattern", default=every)
-            limited = tuple((index + 1) % period != 0 for index in range(layers))
+            limited = tuple((index + (not full_first)) % period != 0 for index in range(layers))
         whole = LayerAttention(rotary=full_rotates or window is None)
         return tuple(LayerAttention(window) if windowed else whole for windowed in limited)
 

@@ -14,7 +14,10 @@ Unit = Literal["fraction", "bytes", "bytes/s", "W", "J", "°C", "MHz", "count", 
 
 
 class Metric(NamedTuple):
-    """One measured quantity; a value outside `least` to `most` is implausible (None: no bound)."""
+    """One measured quantity; a value outside `least` to `most` is implausible (None: no bound).
+
+    `reported_by` is whether only NVIDIA's driver reports it, or only those of other vendors.
+    """
 
     name: str
     title: str
@@ -23,6 +26,7 @@ class Metric(NamedTuple):
     cadence: Cadence = "fast"
     least: float | None = 0.0
     most: float | None = None
+    reported_by: Literal["any", "nvidia", "others"] = "any"
 
 
 # Bounds that no card comes near: they catch values such as 0xFFFFFFFF, not unusual ones.
@@ -38,28 +42,49 @@ DEVICE_METRICS: Final = (
     Metric("memory_controller_fraction", "Memory controller", "fraction", most=1.0),
     Metric("memory_used_bytes", "Memory used", "bytes"),
     Metric("memory_free_bytes", "Memory free", "bytes"),
-    Metric("memory_reserved_bytes", "Memory reserved by the driver", "bytes"),
-    Metric("shared_memory_used_bytes", "RAM used by the GPU", "bytes", cadence="slow"),
-    Metric("bar1_used_bytes", "Memory mapped for the CPU (BAR1)", "bytes", cadence="rare"),
+    Metric("memory_reserved_bytes", "Memory reserved by the driver", "bytes", reported_by="nvidia"),
+    Metric("shared_memory_used_bytes", "RAM used by the GPU", "bytes", cadence="slow", reported_by="others"),
+    Metric("bar1_used_bytes", "Memory mapped for the CPU (BAR1)", "bytes", cadence="rare", reported_by="nvidia"),
     Metric("power_watts", "Power", "W", most=_MAX_WATTS),
     Metric("power_reported_watts", "Power reported by the driver", "W", most=_MAX_WATTS),
     Metric("energy_joules", "Energy since the driver was loaded", "J"),
     Metric("temperature_celsius", "Temperature", "°C", least=-50.0, most=_MAX_CELSIUS),
     Metric("memory_temperature_celsius", "Memory temperature", "°C", least=-50.0, most=_MAX_CELSIUS),
-    Metric("hotspot_temperature_celsius", "Hotspot temperature", "°C", cadence="slow", least=-50.0, most=_MAX_CELSIUS),
+    Metric(
+        "hotspot_temperature_celsius",
+        "Hotspot temperature",
+        "°C",
+        cadence="slow",
+        least=-50.0,
+        most=_MAX_CELSIUS,
+        reported_by="others",
+    ),
     Metric("sm_clock_mhz", "SM clock", "MHz", most=_MAX_MHZ),
     Metric("memory_clock_mhz", "Memory clock", "MHz", most=_MAX_MHZ),
     Metric("fan_fraction", "Fan", "fraction", cadence="slow", most=_MAX_FAN_FRACTION),
-    Metric("performance_state", "Performance state", "state", cadence="slow", most=15.0),
-    Metric("compute_mode", "Compute mode", "state", cadence="rare", most=3.0),
+    Metric("performance_state", "Performance state", "state", cadence="slow", most=15.0, reported_by="nvidia"),
+    Metric("power_source", "Power source", "state", cadence="slow", most=2.0, reported_by="nvidia"),
+    Metric("compute_mode", "Compute mode", "state", cadence="rare", most=3.0, reported_by="nvidia"),
     Metric("clock_reasons", "Clock reasons", "bits"),
     Metric("encoder_fraction", "Encoder", "fraction", most=1.0),
     Metric("decoder_fraction", "Decoder", "fraction", most=1.0),
-    Metric("power_capped_fraction", "Time limited by power", "fraction", most=1.5),
-    Metric("software_thermal_fraction", "Time slowed by the driver because of heat", "fraction", most=1.5),
-    Metric("hardware_thermal_fraction", "Time slowed by the GPU because of heat", "fraction", most=1.5),
-    Metric("jpeg_fraction", "JPEG decoder", "fraction", cadence="slow", most=1.0),
-    Metric("ofa_fraction", "Optical flow", "fraction", cadence="slow", most=1.0),
+    Metric("power_capped_fraction", "Time limited by power", "fraction", most=1.5, reported_by="nvidia"),
+    Metric(
+        "software_thermal_fraction",
+        "Time slowed by the driver because of heat",
+        "fraction",
+        most=1.5,
+        reported_by="nvidia",
+    ),
+    Metric(
+        "hardware_thermal_fraction",
+        "Time slowed by the GPU because of heat",
+        "fraction",
+        most=1.5,
+        reported_by="nvidia",
+    ),
+    Metric("jpeg_fraction", "JPEG decoder", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
+    Metric("ofa_fraction", "Optical flow", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
     Metric("power_limit_watts", "Power limit", "W", cadence="slow", most=_MAX_WATTS),
     Metric(
         "temperature_margin_celsius",
@@ -68,17 +93,32 @@ DEVICE_METRICS: Final = (
         cadence="slow",
         least=-_MAX_CELSIUS,
         most=_MAX_CELSIUS,
+        reported_by="nvidia",
     ),
     Metric("pcie_transmit_bytes_per_s", "PCIe out", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
     Metric("pcie_receive_bytes_per_s", "PCIe in", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
     Metric("pcie_generation", "PCIe generation", "count", cadence="slow", most=20.0),
     Metric("pcie_width", "PCIe lanes", "count", cadence="slow", most=64.0),
     Metric("pcie_replays", "PCIe replays", "count", cadence="slow"),
-    Metric("nvlink_transmit_bytes_per_s", "NVLink out", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
-    Metric("nvlink_receive_bytes_per_s", "NVLink in", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
-    Metric("nvlink_active_links", "Active NVLinks", "count", cadence="rare", most=64.0),
-    Metric("nvlink_errors", "NVLink errors", "count", cadence="rare"),
-    Metric("fabric_state", "NVLink fabric", "state", cadence="rare", most=3.0),
+    Metric(
+        "nvlink_transmit_bytes_per_s",
+        "NVLink out",
+        "bytes/s",
+        cadence="slow",
+        most=_MAX_BYTES_PER_S,
+        reported_by="nvidia",
+    ),
+    Metric(
+        "nvlink_receive_bytes_per_s",
+        "NVLink in",
+        "bytes/s",
+        cadence="slow",
+        most=_MAX_BYTES_PER_S,
+        reported_by="nvidia",
+    ),
+    Metric("nvlink_active_links", "Active NVLinks", "count", cadence="rare", most=64.0, reported_by="nvidia"),
+    Metric("nvlink_errors", "NVLink errors", "count", cadence="rare", reported_by="nvidia"),
+    Metric("fabric_state", "NVLink fabric", "state", cadence="rare", most=3.0, reported_by="nvidia"),
     Metric("ecc_corrected", "Corrected memory errors", "count", cadence="slow"),
     Metric("ecc_uncorrected", "Uncorrected memory errors", "count", cadence="slow"),
     Metric("ecc_corrected_lifetime", "Corrected memory errors in the GPU's life", "count", cadence="rare"),
@@ -86,18 +126,22 @@ DEVICE_METRICS: Final = (
     Metric("retired_corrected", "Pages retired after corrected errors", "count", cadence="rare"),
     Metric("retired_uncorrected", "Pages retired after uncorrected errors", "count", cadence="rare"),
     Metric("retirement_pending", "Page retirement pending a reboot", "state", cadence="rare", most=1.0),
-    Metric("remapped_corrected", "Rows remapped after corrected errors", "count", cadence="slow"),
-    Metric("remapped_uncorrected", "Rows remapped after uncorrected errors", "count", cadence="slow"),
-    Metric("remapping_pending", "Row remapping pending a reset", "state", cadence="slow", most=1.0),
-    Metric("remapping_failed", "Remapping failed", "state", cadence="slow", most=1.0),
-    Metric("graphics_active_fraction", "Engine active", "fraction", cadence="slow", most=1.0),
-    Metric("sm_active_fraction", "SMs active", "fraction", cadence="slow", most=1.0),
-    Metric("sm_occupancy_fraction", "SM occupancy", "fraction", cadence="slow", most=1.0),
-    Metric("tensor_active_fraction", "Tensor cores active", "fraction", cadence="slow", most=1.0),
-    Metric("dram_active_fraction", "Memory bandwidth used", "fraction", cadence="slow", most=1.0),
-    Metric("fp64_active_fraction", "FP64 cores active", "fraction", cadence="slow", most=1.0),
-    Metric("fp32_active_fraction", "FP32 cores active", "fraction", cadence="slow", most=1.0),
-    Metric("fp16_active_fraction", "FP16 cores active", "fraction", cadence="slow", most=1.0),
+    Metric("remapped_corrected", "Rows remapped after corrected errors", "count", cadence="slow", reported_by="nvidia"),
+    Metric(
+        "remapped_uncorrected", "Rows remapped after uncorrected errors", "count", cadence="slow", reported_by="nvidia"
+    ),
+    Metric(
+        "remapping_pending", "Row remapping pending a reset", "state", cadence="slow", most=1.0, reported_by="nvidia"
+    ),
+    Metric("remapping_failed", "Remapping failed", "state", cadence="slow", most=1.0, reported_by="nvidia"),
+    Metric("graphics_active_fraction", "Engine active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
+    Metric("sm_active_fraction", "SMs active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
+    Metric("sm_occupancy_fraction", "SM occupancy", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
+    Metric("tensor_active_fraction", "Tensor cores active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
+    Metric("dram_active_fraction", "Memory bandwidth used", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
+    Metric("fp64_active_fraction", "FP64 cores active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
+    Metric("fp32_active_fraction", "FP32 cores active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
+    Metric("fp16_active_fraction", "FP16 cores active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
 )
 """Quantities of a card. The last eight exist on NVIDIA's cards from Hopper on (GPM)."""
 

@@ -74,6 +74,8 @@ FAST_QUERIES: Final = (
 SLOW_QUERIES: Final = (
     NvmlQuery("fan_fraction", (("nvmlDeviceGetFanSpeed",),), _PER_CENT),
     NvmlQuery("performance_state", (("nvmlDeviceGetPerformanceState",),)),
+    # 0 mains, 1 battery, 2 an adapter that is too weak (nvml.h, NVML_POWER_SOURCE_*).
+    NvmlQuery("power_source", (("nvmlDeviceGetPowerSource",),)),
     NvmlQuery("power_limit_watts", (("nvmlDeviceGetEnforcedPowerLimit",),), _MILLI),
     NvmlQuery("temperature_margin_celsius", (("nvmlDeviceGetMarginTemperature",),)),
     # Each call measures for 20 ms and returns KB/s.

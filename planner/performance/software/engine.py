@@ -1,4 +1,4 @@
-"""Time behaviour of programs: launch times, and the shares of a card's bandwidth and rates that kernels reach."""
+"""Time behavior of programs: launch times, and the shares of a card's bandwidth and rates that kernels reach."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ NVIDIA/TensorRT-LLM@00f3768 and of MLPerf Inference 5.1; the tables of single pr
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Engine:
-    """Time behaviour of a serving program; by default kernels are launched together, as with CUDA graphs.
+    """Time behavior of a serving program; by default kernels are launched together, as with CUDA graphs.
 
     `layer_seconds` are spent for each layer of each pass: the launch of its kernels and the gaps between them. If they
     are launched one by one from Python (`eager`), the host runs ahead of the card, and only the longer of both counts,
@@ -235,7 +235,7 @@ class Engine:
 
 
 class TrainingPace:
-    """Time behaviour of a training program; the defaults are those of transformers' layers."""
+    """Time behavior of a training program; the defaults are those of transformers' layers."""
 
     def exchanged_format(self, workload: Training, trained: str) -> str:
         """Return the format in which parameters and gradients are sent between cards; `trained` is the stored format.

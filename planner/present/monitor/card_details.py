@@ -32,6 +32,7 @@ SHARING: Final[dict[SharingKind, str]] = {
 """Consequences of each way of sharing a card for its readings."""
 _UNIFIED: Final = "The GPU uses the memory of the CPU; what is used is used by everything on this machine."
 _COMPUTE_MODES: Final = ("default", "one thread at a time", "prohibited", "one process at a time")
+_POWER_SOURCES: Final = ("mains", "battery", "mains adapter that is too weak")
 _FABRIC_STATES: Final = ("", "not joined", "joining", "joined")
 _PIPES: Final = (
     ("graphics_active_fraction", "engine"),
@@ -41,20 +42,6 @@ _PIPES: Final = (
     ("fp32_active_fraction", "FP32"),
     ("fp16_active_fraction", "FP16"),
 )
-# Of the quantities that no driver of another vendor reports, a list would say nothing about a card.
-_NVIDIA_ONLY: Final = frozenset(
-    (
-        *(name for name, _ in _PIPES),
-        *("sm_occupancy_fraction", "dram_active_fraction", "performance_state", "compute_mode", "fabric_state"),
-        *("power_capped_fraction", "software_thermal_fraction", "hardware_thermal_fraction", "jpeg_fraction"),
-        *("ofa_fraction", "bar1_used_bytes", "memory_reserved_bytes", "remapped_corrected", "remapped_uncorrected"),
-        *("remapping_pending", "remapping_failed", "temperature_margin_celsius"),
-        *(metric.name for metric in DEVICE_METRICS if metric.name.startswith("nvlink_")),
-    )
-)
-_OTHERS_ONLY: Final = frozenset(("hotspot_temperature_celsius", "shared_memory_used_bytes"))
-
-
 # `monitor --doctor` names all.
 _MOST_TITLES: Final = 8
 
@@ -93,6 +80,7 @@ def _details(row: CardReadings, hardware: HardwareCatalog | None) -> Iterator[Ca
     yield CardDetail("Memory temperature", _number_text(row.value("memory_temperature_celsius"), "°C"))
     yield CardDetail("Active", _pipes_text(row))
     yield CardDetail("Compute mode", _named_state(row, "compute_mode", _COMPUTE_MODES))
+    yield CardDetail("Power source", _named_state(row, "power_source", _POWER_SOURCES))
     yield CardDetail("PCIe", _pcie_text(row))
     yield from _link_details(row.latest.links.get(device.uuid, ()))
     yield CardDetail("NVLink fabric", _named_state(row, "fabric_state", _FABRIC_STATES))
@@ -209,10 +197,10 @@ def _retired_text(row: CardReadings) -> str:
 
 def _missing_titles(row: CardReadings) -> Iterator[tuple[Cause, list[str]]]:
     """Yield the titles of the quantities that are missing, by cause, without those that its vendor never reports."""
-    never = _NVIDIA_ONLY if row.device.driver else _OTHERS_ONLY
+    never = "nvidia" if row.device.driver else "others"
     by_cause: dict[Cause, list[str]] = {}
     for metric in DEVICE_METRICS:
         cause = row.reading(metric.name).cause
-        if cause is not None and cause is not Cause.NOT_YET and metric.name not in never:
+        if cause is not None and cause is not Cause.NOT_YET and metric.reported_by != never:
             by_cause.setdefault(cause, []).append(BY_NAME[metric.name].title)
     yield from by_cause.items()

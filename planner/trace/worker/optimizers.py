@@ -11,11 +11,14 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from planner.errors import TraceError
-from planner.trace.request import MOMENTUM, Argument
+from planner.trace.request import Argument
 from planner.trace.worker.observer import RunObserver, tensors_in
+from planner.workload.optimizers import OPTIMIZERS
 
 _STAGE: Final = "load"
-_WORKLOAD_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": MOMENTUM})}
+_WORKLOAD_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "sgdmomentum": ("sgd", {"momentum": OPTIMIZERS["sgd-momentum"].momentum})
+}
 """Optimizer names of workloads that PyTorch spells differently; the momentum's value does not affect memory."""
 
 

@@ -253,6 +253,11 @@ OPTIMIZER_NAMES: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
     "lion_8bit": ("lion-8bit", None),
     "paged_lion_32bit": ("paged-lion", None),
     "paged_lion_8bit": ("paged-lion-8bit", None),
+    "ademamix": ("ademamix", None),
+    "ademamix_8bit": ("ademamix-8bit", None),
+    "paged_ademamix_32bit": ("paged-ademamix", None),
+    "paged_ademamix_8bit": ("paged-ademamix-8bit", None),
+    "schedule_free_adamw": ("schedule-free-adamw", None),
     "galore_adamw": ("galore-adamw", None),
     "muon": ("muon", None),
 }

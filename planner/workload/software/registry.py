@@ -51,11 +51,22 @@ TRAINERS: Final[dict[str, Software]] = {name: software for name, software in SOF
 SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.serving}
 """Inference programs by name."""
 
+MEMORY_RESERVING_PROGRAMS: Final = {
+    program.serving.process: program.title
+    for program in SERVERS.values()
+    if program.serving and program.serving.process
+}
+"""Titles of programs that reserve a fixed share of a card's memory at start, by a part of their command line."""
+
+
+def program_behavior(folder: str, module: str, name: str) -> Any:  # noqa: ANN401  # what the folder says
+    """Return what `module` in the package `folder` calls `name`; None if there is no such module, or nothing in it."""
+    return getattr(_found_module(f"{folder}.{module}"), name, None)
+
 
 @cache
-def find_behavior(package: str, program: str) -> ModuleType | None:
-    """Return the module `program` of `package`, None without one; importing those of all programs takes too long."""
-    name = f"{package}.{program}"
+def _found_module(name: str) -> ModuleType | None:
+    """Import the module `name`, if there is one; a plan uses one program, so they are imported one by one."""
     return import_module(name) if find_spec(name) else None
 
 
@@ -150,8 +161,3 @@ ServerName = Annotated[str, AfterValidator(_known_server)]
 """Name of an inference program."""
 FlatSettings = Annotated[EngineSettings, BeforeValidator(_parse_settings), WrapSerializer(_flatten_settings)]
 """Settings of any inference program, which are a flat object in files."""
-
-
-# vLLM names its processes VLLM::EngineCore, SGLang sglang::scheduler.
-MEMORY_RESERVING_PROGRAMS: Final = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
-"""Titles of programs that reserve a fixed share of a card's memory at start, by a part of their command line."""

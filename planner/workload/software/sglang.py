@@ -92,5 +92,6 @@ SGLANG: Final = Software(
         drafts=("model", "mtp", "eagle", "eagle3", "ngram"),
         caches_prefixes=True,
         adapters=True,
+        process="sglang",  # sglang::scheduler
     ),
 )

@@ -39,7 +39,8 @@ class ServingSupport(NamedTuple):
     sequences run at the same time. `drafts` are its ways of speculative decoding, `adapters` is whether its slots for
     LoRA adapters are estimated, `adapter_ranks` the ranks that it reserves, empty if any, and `caches_prefixes` whether
     it uses blocks of common beginnings again, on cards and in RAM. `takes_fraction_of_card` means that
-    `memory_fraction` is of the whole card, whatever else is on it.
+    `memory_fraction` is of the whole card, whatever else is on it. `process` is a word in the command line of its
+    processes if these reserve a fixed share of a card's memory at start.
 
     **Source** of `narrows_fp32`: vLLM, `--dtype auto`: "FP16 precision for FP32 and FP16 models"; llama.cpp,
     `convert_hf_to_gguf.py --outtype auto`: "the highest-fidelity 16-bit float type"; transformers 5 loads as stored.
@@ -68,6 +69,7 @@ class ServingSupport(NamedTuple):
     adapter_ranks: tuple[int, ...] = ()
     caches_prefixes: bool = False
     takes_fraction_of_card: bool = False
+    process: str = ""
 
 
 class TrainingSupport(NamedTuple):

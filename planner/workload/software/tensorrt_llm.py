@@ -83,5 +83,6 @@ TENSORRT_LLM: Final = Software(
         sequence_limit="max_batch_size",
         drafts=("model", "mtp", "eagle3", "ngram"),
         caches_prefixes=True,
+        process="trtllm",
     ),
 )

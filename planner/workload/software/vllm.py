@@ -93,5 +93,6 @@ VLLM: Final = Software(
         takes_fraction_of_card=True,
         adapters=True,
         adapter_ranks=_LORA_RANKS,
+        process="vllm",  # VLLM::EngineCore
     ),
 )

@@ -52,7 +52,7 @@ ANSWERED = {name: with_defaults(Inference(profile=name), llama(), 1) for name in
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_every_server_has_a_behaviour(name: str):
+def test_every_server_has_a_behavior(name: str):
     program = serving_memory(name, llama())
     assert isinstance(program, ServingMemory)
     asked = with_defaults(Inference(profile=name), llama(), 1)

@@ -11,7 +11,7 @@ from planner.workload.training import Training
 
 
 @pytest.mark.parametrize("name", TRAINERS)
-def test_every_trainer_has_a_behaviour(name: str):
+def test_every_trainer_has_a_behavior(name: str):
     program = training_memory(name)
     assert isinstance(program, TrainingMemory)
     assert program is training_memory(name)

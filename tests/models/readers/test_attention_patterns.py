@@ -24,6 +24,7 @@ from planner.errors import ModelFileError
         ("gemma2", {"sliding_window": 9}, [9, None] * 4),
         ("gemma3_text", {"sliding_window": 9}, [9] * 5 + [None, 9, 9]),
         ("gemma3_text", {"sliding_window": 9, "sliding_window_pattern": 2}, [9, None] * 4),
+        ("cwm", {"sliding_window": 9}, [None, 9, 9, 9] * 2),
         ("olmo3", {}, [4096, 4096, 4096, None] * 2),
         ("olmo3", {"layer_types": ["full_attention"] * 7 + ["sliding_attention"]}, [None] * 7 + [4096]),
         ("qwen2", {"use_sliding_window": True, "layer_types": ["sliding_attention"] * 8}, [4096] * 8),

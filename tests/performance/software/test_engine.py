@@ -1,4 +1,4 @@
-"""Time behaviour of programs: launches by host and format, and defaults of engines."""
+"""Time behavior of programs: launches by host and format, and defaults of engines."""
 
 import pytest
 from known_engines import ENGINES

@@ -57,12 +57,15 @@ def test_training_arguments_precision(more, compute):
 
 def test_training_arguments():
     base = {"per_device_train_batch_size": 4}
-    recipe = read(base | {"optim": "ademamix", "max_grad_norm": 0, "torch_compile": True, "neftune_noise_alpha": None})
+    recipe = read(
+        base | {"optim": "apollo_adamw", "max_grad_norm": 0, "torch_compile": True, "neftune_noise_alpha": None}
+    )
     assert (recipe.workload.optimizer, recipe.workload.gradient_clipping) == ("adamw", False)
     assert {entry.key for entry in recipe.not_estimated} == {"optim", "torch_compile"}
     assert reason(recipe, "neftune_noise_alpha") == "empty"
     assert workload_of({"per_gpu_train_batch_size": 3, "learning_rate": 1}).micro_batch == 3
     assert workload_of(base, optim="adamw_torch").optimizer_step == "foreach"
+    assert workload_of(base, optim="paged_ademamix_8bit").optimizer == "paged-ademamix-8bit"
     assert workload_of(base, activation_checkpointing=True).activation_checkpointing == "full"
     found = workload_of(base, fsdp="shard_grad_op auto_wrap offload", fsdp_config={"version": 1})
     assert (found.parallel.zero, found.parallel.reshard_after_forward) == (3, False)

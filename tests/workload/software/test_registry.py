@@ -1,6 +1,7 @@
 """Look-ups of programs and their settings."""
 
 import pytest
+from each_record import for_each
 from pydantic import ValidationError
 
 from planner.errors import SpecError
@@ -11,6 +12,7 @@ from planner.workload.software.registry import (
     SOFTWARE,
     TRAINERS,
     field_owner,
+    program_behavior,
     program_started_as,
     serving_support,
     setting_names,
@@ -68,6 +70,14 @@ def test_settings_of_two_programs_are_rejected():
 def test_programs_are_recognized_by_a_part_of_the_command_line(command: str, title: str | None) -> None:
     found = [name for part, name in MEMORY_RESERVING_PROGRAMS.items() if part in command.lower()]
     assert found == ([] if title is None else [title])
+
+
+@for_each("name", tuple(SERVERS))
+def test_each_server_has_its_bytes_and_its_time(name: str) -> None:
+    module = SOFTWARE[name].module
+    for folder, behavior in (("memory", "SERVING"), ("performance", "ENGINE")):
+        found = program_behavior(f"planner.{folder}.software", module, behavior)
+        assert found is not None, f"planner/{folder}/software/{module}.py has no {behavior}"
 
 
 def test_programs_are_known_by_the_commands_that_start_them() -> None:

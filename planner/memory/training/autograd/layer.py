@@ -32,11 +32,13 @@ STATISTIC: Final = 4
 class _ActivationTensors(NamedTuple):
     """Number of tensors of intermediate width saved by an activation function and the product after it.
 
-    `fp32` of them are in fp32 under autocast, which computes powers there (`pow` is in CUDA's list, not in the CPU's).
+    `fp32` of them are in fp32 under autocast, which computes powers there (`pow` is in CUDA's list, not in the CPU's);
+    what is cast for them is saved in the computing format, too, where its own gradient reads it (`cast`).
     """
 
     tensors: int
     fp32: int = 0
+    cast: int = 0
 
 
 KEPT_BY_ACTIVATION: Final[dict[Activation, _ActivationTensors]] = {
@@ -47,7 +49,7 @@ KEPT_BY_ACTIVATION: Final[dict[Activation, _ActivationTensors]] = {
     "gelu-bloom": _ActivationTensors(2),
     "quick-gelu": _ActivationTensors(3),
     "relu": _ActivationTensors(1),
-    "relu2": _ActivationTensors(2, fp32=1),
+    "relu2": _ActivationTensors(2, fp32=1, cast=1),
     "clamped-swiglu": _ActivationTensors(5),
 }
 
@@ -107,7 +109,7 @@ def _bytes_per_intermediate_element(gated: bool, activation: Activation, precisi
     """
     kept = KEPT_BY_ACTIVATION[activation]
     in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
-    wider = in_fp32 * (4 - precision.compute_bytes) if precision.autocast else 0
+    wider = in_fp32 * (4 - precision.compute_bytes) + kept.cast * precision.compute_bytes if precision.autocast else 0
     return precision.compute_bytes * (kept.tensors + (2 if gated else 0)) + wider
 
 
@@ -144,7 +146,12 @@ def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
     root) + r·h (normalized input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
     itself is scaled and r < 4; step-by-step LayerNorm 4h more, since the centred input is computed twice.
     """
-    return _grouped_norm_bytes(norm, width, precision.residual_bytes)
+    return _grouped_norm_bytes(norm, width, precision.compute_bytes if norm.autocasts else precision.residual_bytes)
+
+
+def _readers_copy(layer: Layer, precision: Precision) -> bool:
+    """Return whether each projection of a norm's output saves a cast copy of its own, as under autocast."""
+    return precision.autocast and not layer.norm.autocasts
 
 
 def _mixer_reader_count(layer: Layer) -> int:
@@ -168,7 +175,8 @@ def _feed_forward_reader_count(block: Mlp | Moe | None) -> int:
 def _norms_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
     """Return the bytes per token saved by a layer's norms and by the projections of their outputs.
 
-    Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own.
+    Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own,
+    unless the norm itself ran in the computing format.
     Norms side by side (parallel blocks) share one input. Norms after a block read a projection's output.
     """
     readers = (
@@ -176,8 +184,9 @@ def _norms_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) ->
         _feed_forward_reader_count(layer.feed_forward),
         1 if layer.cross_attention else 0,
     )
-    inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
-    if layer.parallel and not precision.autocast:
+    copied = _readers_copy(layer, precision)
+    inputs = sum(readers) if copied else sum(1 for count in readers if count)
+    if layer.parallel and not copied:
         inputs = max(layer.norm_count, 1) if inputs else 0
     behind = _norm_count_after_blocks(layer)
     own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
@@ -207,7 +216,7 @@ def feed_forward_norm_and_readers_bytes(layer: Layer, hidden: int, precision: Pr
     if layer.parallel or layer.norm_count < 2:
         return 0
     readers = _feed_forward_reader_count(layer.feed_forward)
-    inputs = readers if precision.autocast else min(readers, 1)
+    inputs = readers if _readers_copy(layer, precision) else min(readers, 1)
     return norm_bytes(layer.norm, hidden, precision) + inputs * precision.compute_bytes * hidden
 
 

@@ -141,12 +141,23 @@ READERS: Final[Mapping[str, Reader]] = {
     "llama": _LLAMA.read,
     "internlm3": _LLAMA.read,
     "granite": _LLAMA.read,
+    "cwm": DecoderFamily(
+        attention=AttentionStyle(pattern=alternating_window_pattern(4, 8192, full_first=True)),
+        mlp=MlpStyle(bias=MLP_BIAS),
+        kv_heads=8,
+        head_dim=128,
+    ).read,
     "helium": _LLAMA._replace(
         frame=DecoderFrame(norm=FP32_RMS), attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128
     ).read,
     "arcee": DecoderFamily(attention=BIASED, mlp=_PLAIN).read,
+    "jais2": DecoderFamily(
+        frame=DecoderFrame(norm=LAYER),
+        attention=AttentionStyle(bias=("attention_bias", True), out_bias=("attention_bias", True)),
+        mlp=_PLAIN._replace(bias=("mlp_bias", True)),
+    ).read,
     "nemotron": DecoderFamily(
-        frame=DecoderFrame(norm=LAYER), attention=BIASED._replace(heads_first=True), mlp=_PLAIN
+        frame=DecoderFrame(norm=LAYER.evolve(autocasts=True)), attention=BIASED._replace(heads_first=True), mlp=_PLAIN
     ).read,
     "mistral": DecoderFamily(attention=AttentionStyle(pattern=same_window_pattern(4096)), kv_heads=8).read,
     "ministral": DecoderFamily(attention=AttentionStyle(pattern=alternating_window_pattern(1, 4096)), kv_heads=8).read,
@@ -184,6 +195,9 @@ READERS: Final[Mapping[str, Reader]] = {
         frame=DecoderFrame(tied=True, norm=FP32_RMS), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256
     ).read,
     "gemma2": _GEMMA2.read,
+    "vaultgemma": _GEMMA2._replace(
+        frame=_GEMMA2.frame._replace(norms=("input_layernorm", "pre_feedforward_layernorm"))
+    ).read,
     "gemma3_text": _GEMMA2._replace(
         frame=_GEMMA2.frame._replace(softcapped=False),
         attention=HEAD_NORMED._replace(pattern=alternating_window_pattern(6, 4096)),

@@ -19,12 +19,14 @@ from planner.models.readers.blocks import (
     read_dropout,
     read_equal_head_sizes,
     read_flag,
+    read_sizes,
 )
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.registry import Reader
 from planner.models.readers.tensors import (
     LAYER,
     MASKED,
+    RMS,
     EncoderHeads,
     TaskHead,
     TaskHeads,
@@ -345,6 +347,45 @@ def _modernbert_heads(fields: ConfigFields, hidden: int, norm: Norm) -> TaskHead
     }
 
 
+def read_eurobert(fields: ConfigFields) -> Architecture:
+    """Read EuroBERT: Llama's layers, attending in both directions, under heads of an encoder."""
+    sizes = read_sizes(fields)
+    layer = _LLAMA_LAYER.build_layer(fields, sizes, rotary=True)
+    return _text_encoder(
+        fields,
+        sizes,
+        task_head(fields, _eurobert_heads(fields, sizes), MASKED),
+        repeat_layer(layer, sizes.layers),
+        before=embedding("embed_tokens", sizes.vocabulary, sizes.hidden),
+        after=norm_tensors("norm", sizes.hidden, RMS),
+        loss_reads="fp32-copy",
+        max_context=sizes.max_context or _EUROBERT_CONTEXT,
+        dropout=0.0,
+    )
+
+
+def _eurobert_heads(fields: ConfigFields, sizes: StackSizes) -> TaskHeads:
+    tied = fields.flag("tie_word_embeddings", default=False)
+    biased = fields.flag("mlp_bias", default=False)
+    scores = linear("lm_head", sizes.vocabulary, sizes.hidden, bias=biased, role="head")
+    count = label_count(fields)
+    return {
+        "Model": TaskHead(),
+        MASKED: TaskHead(head=tuple(one for one in scores if one.role == "bias") if tied else scores, tied=tied),
+        "ForSequenceClassification": classification_head(
+            count, sizes.hidden, after=biased_linear("dense", sizes.hidden)
+        ),
+        "ForTokenClassification": classification_head(count, sizes.hidden),
+    }
+
+
+_EUROBERT_CONTEXT: Final = 8192
+_LLAMA_LAYER: Final = LayerStyle(
+    attention=AttentionStyle(bias=("attention_bias", False), out_bias=("attention_bias", False)),
+    mlp=MlpStyle(bias=("mlp_bias", False)),
+    norms=("input_layernorm", "post_attention_layernorm"),
+    norm=RMS,
+)
 _MODERNBERT_LAYER: Final = LayerStyle(
     attention=AttentionStyle(
         prefix="attn.",
@@ -492,4 +533,5 @@ READERS: Final[Mapping[str, Reader]] = {
         rotary=True,
     ).read,
     "modernbert": read_modernbert,
+    "eurobert": read_eurobert,
 }

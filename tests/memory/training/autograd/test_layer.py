@@ -5,8 +5,13 @@ from small_models import small_llama
 from training_snapshots import TOKENS, alive, layer_difference, snapshots
 
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.layer import feed_forward_norm_and_readers_bytes, saved_by_layer
-from planner.models.architecture import StateMixer
+from planner.memory.training.autograd.layer import (
+    feed_forward_bytes,
+    feed_forward_norm_and_readers_bytes,
+    saved_by_layer,
+)
+from planner.memory.training.autograd.network import feed_forward_gradient_bytes
+from planner.models.architecture import Mlp, Norm, StateMixer
 
 LAYER = {"h": 4096, "q": 4096, "kv": 1024, "i": 14_336, "a": 32}
 
@@ -40,6 +45,25 @@ def test_eager_attention_keeps_scores_and_repeated_heads():
 
 
 BF16 = Precision(parameter_bytes=2, compute_bytes=2, residual_bytes=2, autocast=False)
+AUTOCAST = BF16._replace(parameter_bytes=4, residual_bytes=4, autocast=True)
+
+
+def test_a_squared_relu_keeps_its_base_and_works_on_four_copies():
+    # ReLU's result and its square; under autocast the square's base is a copy in fp32.
+    block = Mlp(intermediate=96, gated=False, activation="relu2")
+    assert feed_forward_bytes(block, 64, BF16) == (2 + 2) * 96
+    assert feed_forward_bytes(block, 64, AUTOCAST) == (2 + 4 + 2) * 96
+    # Gradient, base, doubled base and product, less the square that was freed.
+    assert feed_forward_gradient_bytes(block, 64, BF16, checkpointed=False) == (4 * 2 - 2) * 96
+    assert feed_forward_gradient_bytes(block, 64, AUTOCAST, checkpointed=False) == (4 * 4 - 2) * 96
+
+
+def test_a_norm_in_autocasts_own_format_leaves_no_copies_to_its_readers():
+    layer = small_llama().main.groups[0].layer.evolve(norm=Norm(kind="layer"))
+    cast = layer.evolve(norm=Norm(kind="layer", autocasts=True))
+    # Two statistics; the gate and the up projection each copy what the norm wrote, or share it.
+    assert feed_forward_norm_and_readers_bytes(layer, 64, AUTOCAST) == 4 * 64 + 8 + 2 * 2 * 64
+    assert feed_forward_norm_and_readers_bytes(cast, 64, AUTOCAST) == 2 * 64 + 8 + 2 * 64
 
 
 def attention_bytes(**changes):
