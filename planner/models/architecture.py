@@ -293,4 +293,4 @@ def image_elements(tower: Stack, patches: int) -> int:
 
 def image_tokens(tower: Stack, size: tuple[int, int] | None) -> int:
     """Return the number of tokens that an image of `size` takes in the language model's prompt."""
-    return max(1, image_patches(tower, size) // (tower.merge or 1))
+    return max(1, (image_patches(tower, size) - tower.images.skipped) // (tower.merge or 1))

@@ -14,6 +14,7 @@ Activation = Literal[
 ]
 Grouping = Literal["native", "broadcast", "copied"]
 LossInput = Literal["fp32-copy", "logits", "biased-logits"]
+Packing = Literal["apart", "split", "masked"]
 
 
 class Tensor(Spec):
@@ -77,6 +78,9 @@ class Attention(Spec):
         default=False, description="whether one projection's output is split into views for q, k and v"
     )
     rotary: bool = True
+    fp32_rotation: bool = Field(
+        default=False, description="whether queries and keys are rotated as fp32 copies (Qwen's vision towers)"
+    )
     dropout: float = Field(
         default=0.0, ge=0, lt=1, description="dropout probability of the attention weights in training"
     )
@@ -285,6 +289,31 @@ class LayerGroup(Spec):
     places: tuple[int, ...] = Field(default=(), description="positions of the layers in the stack, from 0")
 
 
+class ImageReading(Spec):
+    """How a vision-language model reads the images of its prompts, and what its code keeps of them meanwhile."""
+
+    packing: Packing = Field(
+        default="apart",
+        description="how several images go through the tower: as sequences of their own, as one sequence that "
+        "attention splits into images (Qwen-VL), or as one with a mask for each pair of patches (Pixtral)",
+    )
+    position_bytes: int = Field(
+        default=0, ge=0, description="bytes per patch of fp32 tables of positions, which live while the tower runs"
+    )
+    skipped: int = Field(
+        default=0, ge=0, description="tokens of an image that the prompt does not get, such as LLaVA's class token"
+    )
+    kept_outputs: int = Field(
+        default=1, ge=0, description="outputs of the tower's layers that are kept while the prompt is read"
+    )
+    kept_features: int = Field(
+        default=1, ge=0, description="tensors of an image's tokens, as wide as the language model, that are kept then"
+    )
+    prompt_masks: int = Field(
+        default=0, ge=0, description="masks with a boolean for each pair of a prompt's tokens (Gemma 3: two)"
+    )
+
+
 class Stack(Spec):
     """A sequence of layers with the tensors before and after the layers."""
 
@@ -300,6 +329,9 @@ class Stack(Spec):
         default=None,
         ge=1,
         description="number of vision-tower patches that are merged into one token of the language model",
+    )
+    images: ImageReading = Field(
+        default=ImageReading(), description="how a vision tower before a language model reads images"
     )
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
     first_place: int = Field(default=0, ge=0, description="number of layers before this part of a larger stack")

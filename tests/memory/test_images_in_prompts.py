@@ -66,18 +66,87 @@ def reading(architecture, **asked):
 @pytest.mark.parametrize(
     ("architecture", "prompt", "traced"),
     # `gpu-planner trace` of transformers 5.23's classes, bf16, two sequences with an image each; peak of the forward
-    # pass beside parameters, buffers and inputs.
-    [(LLAVA, 640, 19_562_496), (GEMMA3, 320, 25_498_624)],
+    # pass beside parameters, buffers and inputs, and the pixels: 2 × 3 × 336² or 448² numbers of 2 bytes.
+    [(LLAVA, 640, 19_562_496 + 1_354_752), (GEMMA3, 320, 25_498_624 + 2_408_448)],
 )
 def test_a_tower_holds_what_was_traced(architecture, prompt, traced):
     found = reading(architecture, batch=2, prompt_length=prompt, context_length=prompt)
     assert found == pytest.approx(traced, rel=0.001)
 
 
+# Two images of 8 × 16 patches, bf16. Beside their pixels (3 × 2 × 14² each) and the embedded prompt of 100 tokens:
+# Qwen's projection of queries, keys and values, six fp32 copies while it rotates, the layer's input and that normed,
+# and cosines and sines of 64 numbers. Eager scores are those of one image, which is less.
+PIXELS, PROMPT = 256 * 1176 * 2, 100 * 256 * 2
+QWEN_ROTATES = PIXELS + PROMPT + 256 * (3 * 512 * 2 + 6 * 512 * 4 + 2 * 512 * 2 + 2 * 64 * 4)
+READ = {"prompt_length": 100, "context_length": 100, "images": 2, "image_size": (224, 112)}
+FP32 = {"weights": "fp32", "compute": "fp32", "kv_cache": "fp32"}
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_qwen_rotates_patches_in_fp32(attention):
+    assert reading(QWEN2_VL, attention=attention, **READ) == QWEN_ROTATES
+
+
+def test_in_fp32_qwen_rotates_without_copies():
+    tower = QWEN2_VL.stacks[0]
+    layer = tower.groups[0].layer
+    narrow = layer.evolve(feed_forward=layer.feed_forward.evolve(intermediate=512))
+    tower = tower.evolve(groups=(tower.groups[0].evolve(layer=narrow),))
+    expected = 2 * (PIXELS + PROMPT) + 256 * (3 * 512 * 4 + 4 * 512 * 4 + 2 * 512 * 4 + 2 * 64 * 4)
+    assert reading(QWEN2_VL.evolve(stacks=(tower, QWEN2_VL.main)), attention="sdpa", **READ, **FP32) == expected
+
+
+def test_qwens_windows_need_no_masks():
+    vision = {"depth": 4, "hidden_size": 512, "num_heads": 8, "out_hidden_size": 256, "window_size": 112}
+    vision |= {"fullatt_block_indexes": [1], "intermediate_size": 1024, "patch_size": 14}
+    text = {**TEXT, "num_key_value_heads": 2}
+    windowed = read_config({"model_type": "qwen2_5_vl", "vision_config": vision, "text_config": text}, "test")
+    assert reading(windowed, attention="sdpa", **READ) == QWEN_ROTATES
+
+
+def test_pixtral_masks_all_pairs_of_patches():
+    vision = {**TOWER, "model_type": "pixtral", "image_size": 448, "patch_size": 14}
+    text = {**TEXT, "model_type": "mistral", "num_key_value_heads": 2}
+    pixtral = read_config({"model_type": "mistral3", "vision_config": vision, "text_config": text}, "test")
+    # Gate, up and their product beside five tensors of the stream, and a mask for 256² pairs.
+    expected = 256 * 588 * 2 + PROMPT + 256 * (3 * 2048 + 5 * 512) * 2 + 256**2 * 2
+    assert reading(pixtral, attention="sdpa", **READ) == expected
+
+
+def beside_the_prompt(architecture, name, **asked):
+    """Return the bytes of the terms `name` while layers read the whole prompt."""
+    filled = with_defaults(Inference(**asked), architecture, 1)
+    snapshot = next(
+        one for one in fullest_timeline(architecture, filled).snapshots if "whole prompt" in one.explanation
+    )
+    return sum(term.bytes for term in snapshot.written() if term.name == name)
+
+
+def test_what_the_code_names_of_images_lives_while_the_prompt_is_read():
+    # LLaVA: pixels, the features and their concatenation, the last hidden states and those that are projected.
+    llava = beside_the_prompt(LLAVA, "buffers", prompt_length=640, context_length=640)
+    assert llava == 3 * 336**2 * 2 + 2 * 576 * 256 * 2 + 2 * 577 * 512 * 2
+    # Gemma 3: two masks of 320² booleans.
+    gemma = beside_the_prompt(GEMMA3, "buffers", prompt_length=320, context_length=320)
+    assert gemma == 3 * 448**2 * 2 + 256 * 256 * 2 + 1024 * 512 * 2 + 2 * 320**2
+
+
+def test_a_masked_prompt_is_read_by_a_fused_kernel():
+    text = {**TEXT, "num_key_value_heads": 2, "head_dim": 64}
+    vision = {**TOWER, "image_size": 28, "patch_size": 14, "vision_use_head": False}
+    gemma = read_config({"model_type": "paligemma", "vision_config": vision, "text_config": text}, "test")
+    asked = {"prompt_length": 1000, "context_length": 1000, **FP32}
+    # Queries, attention's output, repeated keys and values beside three of the stream; a bias for each pair.
+    assert beside_the_prompt(gemma, "activations", images=1, **asked) == 1000 * 4 * (7 * 256 + 1000)
+    # Without a mask, grouped heads in fp32 are matrix products: 4 heads × 1000² scores, softmax and its result.
+    assert beside_the_prompt(gemma, "activations", images=0, **asked) > 4 * 1000**2 * 3 * 4
+
+
 @pytest.mark.parametrize(
     ("architecture", "size", "patches", "tokens"),
     [
-        (LLAVA, None, 577, 577),
+        (LLAVA, None, 577, 576),
         (GEMMA3, None, 1024, 256),
         (QWEN2_VL, (448, 224), 512, 128),
         (QWEN2_VL, (450, 224), 544, 136),
@@ -92,7 +161,7 @@ def test_an_image_becomes_so_many_tokens(architecture, size, patches, tokens):
 
 def test_a_prompt_has_room_for_its_images():
     filled = with_defaults(Inference(prompt_length=16, context_length=32, images=3), LLAVA, 1)
-    assert (filled.images, filled.prompt_length, filled.context_length) == (3, 3 * 577 + 1, 3 * 577 + 1)
+    assert (filled.images, filled.prompt_length, filled.context_length) == (3, 3 * 576 + 1, 3 * 576 + 1)
     one = estimate_memory(LLAVA, Inference(batch=4))
     assert not any("images" in note for note in one.notes)
     assert estimate_memory(LLAVA, Inference(batch=4, images=8)).total_bytes > one.total_bytes

@@ -28,10 +28,14 @@ from planner.models.architecture import (
     Moe,
     Stack,
 )
+from planner.models.layers import Packing
 
 SCRATCH_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3, "relu2": 3}
 """Live tensors of intermediate width for activation functions computed step by step in Python; two for others."""
+_STREAMS: Final[dict[Packing, int]] = {"apart": 3, "split": 2, "masked": 4}
+"""Tensors of the stream's width beside attention: its input, that normed, and the embeddings, which Qwen's towers
+overwrite, and Pixtral holds image by image, too."""
 
 
 class DecodeCopy(NamedTuple):
@@ -47,10 +51,19 @@ class DecodeCopy(NamedTuple):
 
 
 def scratch_term(
-    architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
+    architecture: Architecture,
+    batch: int,
+    prompt: int,
+    precision: Precision,
+    attention: AttentionKind,
+    *,
+    masked: bool = False,
 ) -> DeferredTerm:
-    """Return the memory of one layer's temporary activations, and of the mask that layers share."""
-    needed = scratch_bytes(architecture, batch, prompt, precision, attention)
+    """Return the memory of one layer's temporary activations, and of the mask that layers share.
+
+    The prompt may be `masked` otherwise: attention then has masks that are counted elsewhere.
+    """
+    needed = scratch_bytes(architecture, batch, prompt, precision, attention, masked=masked)
     return deferred_measured_term("activations", needed, partial(_write_scratch, needed, batch, prompt))
 
 
@@ -69,7 +82,13 @@ def _write_scratch(needed: int, batch: int, prompt: int) -> Term:
 
 
 def scratch_bytes(
-    architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
+    architecture: Architecture,
+    batch: int,
+    prompt: int,
+    precision: Precision,
+    attention: AttentionKind,
+    *,
+    masked: bool = False,
 ) -> int:
     """Return the peak temporary bytes of one layer over `batch` × `prompt` tokens, plus the mask that layers share.
 
@@ -85,26 +104,44 @@ def scratch_bytes(
             continue
         is_decoder_of_pair = architecture.kind == "encoder-decoder" and stack is architecture.main
         tokens = 1 if is_decoder_of_pair else stack.token_count(prompt)
-        masks = mask_bytes(stack, batch, tokens, precision, attention) + _causal_mask_bytes(
-            stack, tokens, precision, attention
-        )
-        most = max(most, batch * tokens * _widest_layer_bytes(stack, tokens, precision, attention) + masks)
+        masks = 0 if masked else mask_bytes(stack, batch, tokens, precision, attention)
+        masks += 0 if masked else _causal_mask_bytes(stack, tokens, precision, attention)
+        most = max(most, batch * tokens * _widest_layer_bytes(stack, tokens, precision, attention, masked) + masks)
     return most
 
 
 @lru_cache(maxsize=1024)
-def _widest_layer_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+def _widest_layer_bytes(
+    stack: Stack, tokens: int, precision: Precision, attention: AttentionKind, masked: bool = False
+) -> int:
     """Return the temporary bytes per token of the layer in `stack` that needs most, for sequences of `tokens`."""
-    return max(_layer_scratch_bytes(group.layer, stack, tokens, precision, attention) for group in stack.groups)
+    return max(_layer_scratch_bytes(group.layer, stack, tokens, precision, attention, masked) for group in stack.groups)
 
 
 def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Precision, attention: AttentionKind) -> int:
     """Return the peak temporary bytes of one vision-tower layer for `images` of `patches` patches each.
 
-    **Formula**: as in `scratch_bytes`, without a cache: each image attends to itself only.
+    **Formula**: as in `scratch_bytes`, without a cache: each image attends to itself only. Of images in one sequence
+    that attention splits, the scores are those of one image, or of one window; with a mask they are those of all pairs
+    of patches, for each of which the mask has a number.
     """
+    every = images * patches
+    if tower.images.packing == "split":
+        widest = max(
+            _layer_scratch_bytes(group.layer, tower, _shared_scores(group.layer, every, patches), precision, attention)
+            for group in tower.groups
+        )
+        return every * (widest + tower.images.position_bytes)
+    if tower.images.packing == "masked":
+        return every * (_widest_layer_bytes(tower, every, precision, attention) + every * precision.compute_bytes)
     widest = _widest_layer_bytes(tower, patches, precision, attention)
-    return images * patches * widest + mask_bytes(tower, images, patches, precision, attention)
+    return every * widest + mask_bytes(tower, images, patches, precision, attention)
+
+
+def _shared_scores(layer: Layer, every: int, patches: int) -> int:
+    """Return the scores of each head that one image or window needs, for each of `every` patch."""
+    window = layer.mixer.window if isinstance(layer.mixer, Attention) else None
+    return max(1, min(patches, window or patches) ** 2 // every)
 
 
 def _causal_mask_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
@@ -161,16 +198,19 @@ def _mixer_decode_copy(mixer: Mixer | None, context: int, precision: Precision, 
 
 
 def _layer_scratch_bytes(
-    layer: Layer, stack: Stack, tokens: int, precision: Precision, attention: AttentionKind
+    layer: Layer, stack: Stack, tokens: int, precision: Precision, attention: AttentionKind, masked: bool = False
 ) -> int:
     """Return the temporary bytes of one layer for a sequence of `tokens` tokens."""
     hidden, size = stack.hidden, precision.compute_bytes
     mixers = (layer.mixer, layer.second_mixer)
-    widest = max(_mixer_scratch_bytes(mixer, layer, tokens, precision, attention) for mixer in mixers)
-    beside = (4 + layer.named_streams) * hidden * size + _feed_forward_scratch_bytes(layer.feed_forward, hidden, size)
+    widest = max(_mixer_scratch_bytes(mixer, layer, tokens, precision, attention, masked) for mixer in mixers)
+    held = _STREAMS[stack.images.packing]
+    beside = (held + 1 + layer.named_streams) * hidden * size + _feed_forward_scratch_bytes(
+        layer.feed_forward, hidden, size
+    )
     return max(
         beside + size * _live_probability_elements(layer, tokens, precision, attention),
-        (3 + _position_embedding_count(stack)) * hidden * size + widest,
+        (held + _position_embedding_count(stack)) * hidden * size + widest,
     )
 
 
@@ -216,7 +256,7 @@ def _expert_scratch_bytes(block: Moe, hidden: int, element_bytes: int) -> int:
 
 
 def _mixer_scratch_bytes(
-    mixer: Mixer | None, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
+    mixer: Mixer | None, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind, masked: bool
 ) -> int:
     """Return the temporary bytes inside a mixer for a sequence of `tokens` tokens."""
     size = precision.compute_bytes
@@ -231,20 +271,22 @@ def _mixer_scratch_bytes(
         )
         return size * width + (_score_scratch_bytes(mixer, tokens, "eager", precision) if attention == "eager" else 0)
     if isinstance(mixer, Attention):
-        return _attention_scratch_bytes(mixer, layer, tokens, precision, attention)
+        masked = masked or needs_explicit_mask(layer, tokens, attention)
+        return _attention_scratch_bytes(mixer, layer, tokens, precision, attention, masked)
     return 4 * mixer.inner_dim * size
 
 
 def _attention_scratch_bytes(
-    mixer: Attention, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
+    mixer: Attention, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind, masked: bool
 ) -> int:
     """Return the temporary bytes inside attention for a sequence of `tokens` tokens."""
     size = precision.compute_bytes
-    masked = needs_explicit_mask(layer, tokens, attention)
     kernel = attention_kernel(mixer, precision, attention, masked)
     in_one = mixer.q_dim + 2 * mixer.kv_dim if mixer.fused_qkv else 0
     projected = in_one or mixer.q_dim
     rotation = size * (projected + 3 * mixer.q_dim) if mixer.rotary else 0
+    if mixer.fp32_rotation:
+        rotation = size * projected + 4 * mixer.q_dim * (6 if size < 4 else 4)
     normed = (size + 8) * mixer.q_dim if mixer.qk_norm != "none" and not layer.norm.native else 0
     repeated = 2 * mixer.q_dim if repeats_heads(mixer, kernel, attention, masked) else 0
     if kernel == "fused":
@@ -257,7 +299,8 @@ def _attention_scratch_bytes(
         if mixer.late_outputs:
             kept = mixer.heads * tokens * (2 * size + _handed_out_bytes(mixer, size))
             late = size * (projected + mixer.late_outputs * mixer.q_dim) + kept
-        return max(rotation, normed, size * (queries + repeated) + scores, late)
+        upcast = 2 * 4 * mixer.q_dim if mixer.fp32_scores and size < 4 else 0
+        return max(rotation, normed, size * (queries + repeated) + upcast + scores, late)
     copied = repeated if mixer.grouping == "native" else 2 * mixer.kv_dim
     return max(rotation, normed, size * queries + 4 * (mixer.q_dim + copied) + scores)
 
@@ -268,7 +311,8 @@ def _score_scratch_bytes(mixer: Attention | LatentAttention, tokens: int, kernel
     The cast back is smaller, and all that there is beside a softmax of fp16 scores. Matrix products hold the scores,
     the safe softmax, its result and one mask byte, and for each pair of positions its visibility and the added value.
     If a layer returns its probabilities, those of the previous one are alive too, and the scores once more, with the
-    mask added, unless these replace them.
+    mask added, unless these replace them. Where scores are products of fp32 copies (GPT-J), they are in fp32, the
+    softmax is, and the previous layer's probabilities are alive as well.
 
     **Source**: `softmax` of aten/src/ATen/native/SoftMax.cpp (only half precision is read as it is), `_safe_softmax`
     of aten/src/ATen/native/transformers/attention.cpp.
@@ -277,6 +321,8 @@ def _score_scratch_bytes(mixer: Attention | LatentAttention, tokens: int, kernel
     softmax = softmax_bytes(mixer, kernel, precision)
     if kernel == "math":
         return mixer.heads * tokens * (3 * softmax + MASK)
+    if isinstance(mixer, Attention) and mixer.fp32_scores:
+        return mixer.heads * tokens * (2 * 4 + size)
     handed_out = _handed_out_bytes(mixer, size)
     copied = 0 if softmax == size else size if precision.half else softmax
     return mixer.heads * tokens * (size + copied + softmax + handed_out)

@@ -26,7 +26,7 @@ from planner.memory.terms import (
     workload_symbol,
 )
 from planner.memory.weights import buffer_terms, pixels_term, unpacked_four_bit_terms, weights_term
-from planner.models.architecture import Architecture, embeds_images, image_patches, image_tokens
+from planner.models.architecture import Architecture, embeds_images, image_elements, image_patches, image_tokens
 from planner.workload.workload import Inference
 
 _HELD_SOURCE = (
@@ -36,8 +36,9 @@ _HELD_SOURCE = (
 
 
 class VisionTerms(NamedTuple):
-    """Memory terms of a prompt's images: during encoding by the vision tower, and of the encoded image tokens."""
+    """Memory terms of a prompt's images: their pixels, the tower at work, the embedded prompt, and what is encoded."""
 
+    pixels: Term
     tower: Term
     embedded: Term
     encoded: Term
@@ -48,8 +49,9 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
 
     The later stages of a pipeline have none.
 
-    **Formula**: tower: images · patches · bytes of its widest layer, beside the embedded prompt; then the encoded
-    images, images · tokens · h.
+    **Formula**: tower: images · patches · bytes of its widest layer, beside the pixels and the embedded prompt; then
+    images · tokens · h for each kept tensor of the encoded images, images · patches · v for each kept output of the
+    tower, and s² bytes for each mask of a sequence.
 
     **Assumes** that all images go through the tower together, as in one call of the image processor.
     """
@@ -60,8 +62,18 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     patches, tokens = image_patches(tower, workload.image_size), image_tokens(tower, workload.image_size)
     needed = tower_scratch_bytes(tower, images, patches, precision, workload.attention)
     every = workload_symbol("m", images, "images in all sequences together")
-    prompt = workload.prompt_length or 0
+    prompt, element = workload.prompt_length or 0, library_symbol("w", size, "bytes per element")
+    width = model_symbol("h", architecture.hidden, "width of the language model")
+    kept, counted = tower.images, image_elements(tower, patches)
+    encoded = kept.kept_features * tokens * architecture.hidden + kept.kept_outputs * patches * tower.hidden
     return VisionTerms(
+        pixels=measured_term(
+            "buffers",
+            images * counted * size,
+            "m × p × w",
+            (every, model_symbol("p", counted, "numbers per image: color channels × pixels"), element),
+            "pixel_values, the caller's argument",
+        ),
         tower=measured_term(
             "activations",
             needed,
@@ -84,20 +96,24 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
             (
                 workload_symbol("B", workload.batch, "sequences"),
                 workload_symbol("s", prompt, "tokens of the prompt, image tokens included"),
-                model_symbol("h", architecture.hidden, "width of the language model"),
-                library_symbol("w", size, "bytes per element"),
+                width,
+                element,
             ),
             _HELD_SOURCE,
         ),
         encoded=measured_term(
             "buffers",
-            images * tokens * architecture.hidden * size,
-            "m × t × h × w",
+            images * encoded * size + kept.prompt_masks * workload.batch * prompt**2,
+            "m × (c × t × h + k × n × v) × w" + (" + q × B × s²" if kept.prompt_masks else ""),
             (
                 every,
+                library_symbol("c", kept.kept_features, "tensors of the encoded images"),
                 model_symbol("t", tokens, "tokens per encoded image"),
-                model_symbol("h", architecture.hidden, "width of the language model"),
-                library_symbol("w", size, "bytes per element"),
+                width,
+                library_symbol("k", kept.kept_outputs, "outputs of the tower's layers"),
+                model_symbol("n", patches, "patches per image"),
+                model_symbol("v", tower.hidden, "width of the tower"),
+                element,
             ),
             _HELD_SOURCE,
         ),
@@ -131,7 +147,6 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     own_prompt = 1 if architecture.kind == "encoder-decoder" else prompt
     prefilled = deferred_kv_cache_term(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
     cached = deferred_kv_cache_term(architecture, batch, context, prompt, workload.kv_cache)
-    scratch = scratch_term(architecture, batch, prompt, precision, workload.attention)
     width, per_logit = output_width(architecture), bytes_with_fp32_copy(precision.compute_bytes)
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
     every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
@@ -139,10 +154,19 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     pixels = pixels_term(architecture, batch, precision.compute_bytes)
     seen = vision_terms(architecture, workload, precision)
     encoded = seen.encoded if seen else None
+    pixels = seen.pixels if seen else pixels
+    masked = seen is not None and workload.attention == "sdpa" and architecture.stacks[0].images.prompt_masks > 0
+    scratch = scratch_term(architecture, batch, prompt, precision, workload.attention, masked=masked)
     snapshots = [
         Snapshot("load", [weights], "the parameters are on the GPU"),
         *(
-            [Snapshot("prefill", _alive_terms(fixed, seen.embedded, seen.tower), "the vision tower reads the images")]
+            [
+                Snapshot(
+                    "prefill",
+                    _alive_terms(fixed, pixels, seen.embedded, seen.tower),
+                    "the vision tower reads the images",
+                )
+            ]
             if seen
             else ()
         ),

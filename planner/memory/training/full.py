@@ -4,7 +4,6 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.logits import output_width
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
 from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
@@ -110,8 +109,11 @@ def _network_parameters(
 
 
 def head_matrix_elements(architecture: Architecture) -> int:
-    """Return the number of elements in the output head's matrix: vocabulary × hidden width."""
-    return output_width(architecture) * architecture.hidden
+    """Return the number of elements in the output head's matrix, which may read a narrower stream (ALBERT)."""
+    if architecture.labels is None and architecture.tied_head:
+        return parameter_counts(architecture).token_embedding
+    matrices = [tensor for tensor in architecture.head if len(tensor.shape) > 1]
+    return max(matrices, key=lambda tensor: tensor.shape[0]).size if matrices else 0
 
 
 def _gradient_count_before_first_layer(architecture: Architecture) -> int:

@@ -134,6 +134,7 @@ class AttentionStyle(NamedTuple):
     fp32_softmax: bool = True
     sdpa: bool = True
     heads_first: bool = False
+    fp32_rotation: bool = False
     fp32_scores: bool = False
     returns_scores: bool = False
     boolean_mask: bool = False
@@ -217,6 +218,7 @@ def _attention_mixer(
         fp32_softmax=style.fp32_softmax,
         sdpa=style.sdpa,
         heads_first=style.heads_first,
+        fp32_rotation=style.fp32_rotation,
         fp32_scores=style.fp32_scores,
         returns_scores=style.returns_scores,
         boolean_mask=style.boolean_mask,

@@ -82,10 +82,9 @@ def _transposed_tensors(tensors: Tensors) -> Tensors:
 
 
 def _read_gpt_bigcode(fields: ConfigFields) -> Architecture:
-    """Read GPT-BigCode, with one key/value head under `multi_query`."""
+    """Read GPT-BigCode, with one key/value head under `multi_query`, else one for each query head."""
     sizes = read_sizes(fields)
-    if fields.flag("multi_query", default=True):
-        sizes = sizes._replace(kv_heads=1)
+    sizes = sizes._replace(kv_heads=1 if fields.flag("multi_query", default=True) else sizes.heads)
     attention = _GPT2_ATTENTION._replace(fp32_softmax=fields.flag("attention_softmax_in_fp32", default=True))
     mlp = mlp_block(fields, sizes, _GPT2_MLP._replace(activation="gelu_pytorch_tanh"))
     mixers = attention_blocks(fields, sizes, attention)

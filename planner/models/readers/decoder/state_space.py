@@ -70,7 +70,7 @@ def read_mamba(fields: ConfigFields) -> Architecture:
     sizes = _stack_sizes(fields, "hidden_size", "d_model")
     block = mamba_block(
         sizes.hidden,
-        inner=fields.integer("expand", default=_EXPAND) * sizes.hidden,
+        inner=fields.integer("intermediate_size", default=fields.integer("expand", default=_EXPAND) * sizes.hidden),
         state=fields.integer("state_size"),
         kernel=fields.integer("conv_kernel", default=_KERNEL),
         rank=fields.automatic_integer("time_step_rank", default=math.ceil(sizes.hidden / 16)),

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, LayerGroup, Norm, Stack
+from planner.models.layers import ImageReading, Packing
 from planner.models.readers.blocks import (
     PLAIN_MLP,
     AttentionStyle,
@@ -108,12 +109,15 @@ class TowerFamily(NamedTuple):
     tokens: int | None = 1
     rotary: bool = False
     dropout: DropoutSource = 0.0
+    packing: Packing = "apart"
+    named_streams: int = 0
 
     def read(self, fields: ConfigFields) -> Stack:
         """Return the vision tower that a configuration of this family describes."""
         sizes = read_equal_head_sizes(fields)
         rows = None if self.tokens is None else count_patches(fields) + self.tokens
         layer = self.layer.build_layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
+        layer = layer.evolve(named_streams=self.named_streams)
         return vision_stack(
             sizes.hidden,
             repeat_layer(layer, sizes.layers),
@@ -121,7 +125,7 @@ class TowerFamily(NamedTuple):
             after=self.after(fields, sizes),
             positions=rows,
             dropout=read_dropout(fields, self.dropout),
-        )
+        ).evolve(images=ImageReading(packing=self.packing))
 
 
 def post_norm_tensors(_: ConfigFields, sizes: StackSizes) -> Tensors:
@@ -266,7 +270,9 @@ def _mllama_embedding_tensors(fields: ConfigFields, hidden: int, rows: int, tile
 
 
 _QWEN_LAYER: Final = LayerStyle(
-    attention=AttentionStyle(prefix="attn.", names=("qkv", "proj"), bias=True, out_bias=True, dropout=0.0),
+    attention=AttentionStyle(
+        prefix="attn.", names=("qkv", "proj"), bias=True, out_bias=True, dropout=0.0, fp32_rotation=True
+    ),
     mlp=PLAIN_MLP._replace(activation="quick_gelu"),
     norms=("norm1", "norm2"),
 )
@@ -283,6 +289,11 @@ def _qwen_sizes(fields: ConfigFields, hidden: str = "hidden_size") -> StackSizes
     return read_equal_head_sizes(fields, hidden=(hidden,), heads=("num_heads",), layers=("depth",))
 
 
+def _qwen_images(sizes: StackSizes, *, learned: bool = False) -> ImageReading:
+    """Return how Qwen's towers read images; cosines, sines and `learned` positions are in fp32."""
+    return ImageReading(packing="split", position_bytes=4 * (2 * sizes.head_dim + (sizes.hidden if learned else 0)))
+
+
 def _qwen2_tower(fields: ConfigFields) -> Stack:
     """Return the tower of Qwen2-VL, whose `hidden_size` is the width of the language model."""
     sizes = _qwen_sizes(fields, "embed_dim")
@@ -293,7 +304,7 @@ def _qwen2_tower(fields: ConfigFields) -> Stack:
         repeat_layer(layer, sizes.layers),
         before=_qwen_patch_tensors(fields, sizes, bias=False),
         after=_qwen_merger_tensors(fields, sizes.hidden, fields.integer("hidden_size"), LAYER),
-    )
+    ).evolve(images=_qwen_images(sizes))
 
 
 def _qwen2_5_tower(fields: ConfigFields) -> Stack:
@@ -310,7 +321,7 @@ def _qwen2_5_tower(fields: ConfigFields) -> Stack:
         groups,
         before=_qwen_patch_tensors(fields, sizes, bias=False),
         after=_qwen_merger_tensors(fields, sizes.hidden, fields.integer("out_hidden_size"), RMS),
-    )
+    ).evolve(images=_qwen_images(sizes))
 
 
 def _qwen3_tower(fields: ConfigFields) -> Stack:
@@ -336,7 +347,7 @@ def _qwen3_tower(fields: ConfigFields) -> Stack:
                 *linear(f"{name}.linear_fc2", out, wide, bias=True),
             )
         ),
-    )
+    ).evolve(images=_qwen_images(sizes, learned=True))
 
 
 def _qwen_patch_tensors(fields: ConfigFields, sizes: StackSizes, *, bias: bool) -> Tensors:
@@ -370,6 +381,7 @@ _PIXTRAL: Final = TowerFamily(
     ),
     tokens=None,
     rotary=True,
+    packing="masked",
 )
 _INTERNVL: Final = TowerFamily(
     before=_internvl_embedding_tensors,
@@ -390,6 +402,7 @@ _INTERNVL: Final = TowerFamily(
         dropout=("hidden_dropout_prob", 0.0),
     ),
     layer_tensors=lambda _, sizes: tensor("lambda_1", sizes.hidden) + tensor("lambda_2", sizes.hidden),
+    named_streams=1,
     dropout=("hidden_dropout_prob", 0.0),
 )
 _LLAMA4: Final = TowerFamily(

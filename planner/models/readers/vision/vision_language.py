@@ -79,19 +79,27 @@ class CompositeFamily(NamedTuple):
     """Declaration of a vision-language family.
 
     `text` and `vision` are the default `model_type`s of the components, which files may override with `states_text` or
-    `states_vision`. `flat` files have the fields of the language model at the top level. `merge` returns the number of
-    patches per token; None if the language model has cross-attention to images. `decoder` is the class that is the
-    language model alone, if transformers has one.
+    `states_vision`. `flat` files have the fields of the language model at the top level; `tied_by_text` means that the
+    head is also tied if only the part on text says so. `merge` returns the number of patches per token; None if the
+    language model has cross-attention to images. Where it `selects` features, a field says whether the prompt gets the
+    class token. `kept` are outputs of the tower's layers and tensors of an image's tokens that are alive while the
+    prompt is read, with `prompt_masks`. `decoder` is the class that is the language model alone, if there is one.
+
+    **Source**: the `forward` of these classes in transformers 5.23.
     """
 
     text: str
     vision: str
     projector: Projector = lambda *_: ()
     tied: bool = False
+    tied_by_text: bool = False
     states_text: bool = False
     states_vision: bool = False
     flat: bool = False
     merge: Merge | None = lambda *_: 1
+    selects: bool = False
+    kept: tuple[int, int] = (1, 1)
+    prompt_masks: int = 0
     decoder: str | None = None
 
     def read(self, fields: ConfigFields) -> Architecture:
@@ -100,11 +108,12 @@ class CompositeFamily(NamedTuple):
         if self.decoder is not None and (fields.texts("architectures") or ("",))[0] == self.decoder:
             return read_fields(text_fields)
         default = text_fields.flag("tie_word_embeddings", default=self.tied)
-        tied = fields.flag("tie_word_embeddings", default=default)
+        tied = fields.flag("tie_word_embeddings", default=default) or (self.tied_by_text and default)
         text = read_fields(text_fields.with_changes({"tie_word_embeddings": tied}))
         vision_fields = component_fields(fields, "vision_config", self.vision, states_class=self.states_vision)
         tower = vision_tower(vision_fields)
         projector = self.projector(fields, vision_fields, tower, text.hidden)
+        cut = self.selects and fields.text("vision_feature_select_strategy", default="default") == "default"
         return text.evolve(
             model_type=fields.model_type,
             kind="vision-language",
@@ -112,6 +121,12 @@ class CompositeFamily(NamedTuple):
                 tower.evolve(
                     after=(*tower.after, *projector),
                     merge=None if self.merge is None else self.merge(fields, vision_fields, tower),
+                    images=tower.images.evolve(
+                        skipped=int(cut),
+                        kept_outputs=self.kept[0],
+                        kept_features=self.kept[1],
+                        prompt_masks=self.prompt_masks,
+                    ),
                 ),
                 *text.stacks,
             ),
@@ -186,8 +201,11 @@ _LLAVA: Final = CompositeFamily(
     text="llama",
     vision="clip_vision_model",
     projector=_llava_projector,
+    tied_by_text=True,
     states_text=True,
     states_vision=True,
+    selects=True,
+    kept=(2, 2),
 )
 _IDEFICS3: Final = CompositeFamily(
     text="llama",
@@ -195,9 +213,13 @@ _IDEFICS3: Final = CompositeFamily(
     projector=_idefics3_projector,
     states_text=True,
     merge=_merge_by_side("scale_factor", 2),
+    kept=(1, 2),
 )
 
 _QWEN_MERGE: Final = _merge_by_side("spatial_merge_size", 2, of_tower=True)
+_QWEN2_VL: Final = CompositeFamily(
+    text="qwen2_vl_text", vision="qwen2_vl_vision", tied_by_text=True, flat=True, merge=_QWEN_MERGE, kept=(1, 2)
+)
 
 
 _CROSS_LAYERS: Final = (3, 8, 13, 18, 23, 28, 33, 38)
@@ -254,6 +276,7 @@ READERS: Final[Mapping[str, Reader]] = {
         projector=_gemma3_projector,
         tied=True,
         merge=_patches_per_stated_token,
+        prompt_masks=2,
         decoder="Gemma3ForCausalLM",
     ).read,
     "idefics3": _IDEFICS3.read,
@@ -276,10 +299,11 @@ READERS: Final[Mapping[str, Reader]] = {
     ).read,
     "llava": _LLAVA.read,
     "llava_next": _LLAVA._replace(
+        tied_by_text=False,
         projector=lambda fields, vision, tower, width: (
             *tensor("image_newline", width),
             *_llava_projector(fields, vision, tower, width),
-        )
+        ),
     ).read,
     "mistral3": CompositeFamily(
         text="mistral",
@@ -288,6 +312,7 @@ READERS: Final[Mapping[str, Reader]] = {
         states_text=True,
         tied=True,
         merge=_merge_by_side("spatial_merge_size", 2),
+        kept=(1, 2),
     ).read,
     "mllama": CompositeFamily(
         text="mllama_text_model",
@@ -302,11 +327,10 @@ READERS: Final[Mapping[str, Reader]] = {
         projector=_paligemma_projector,
         states_text=True,
         tied=True,
+        prompt_masks=1,
     ).read,
-    "qwen2_5_vl": CompositeFamily(
-        text="qwen2_5_vl_text", vision="qwen2_5_vl_vision", flat=True, merge=_QWEN_MERGE
-    ).read,
-    "qwen2_vl": CompositeFamily(text="qwen2_vl_text", vision="qwen2_vl_vision", flat=True, merge=_QWEN_MERGE).read,
+    "qwen2_5_vl": _QWEN2_VL._replace(text="qwen2_5_vl_text", vision="qwen2_5_vl_vision").read,
+    "qwen2_vl": _QWEN2_VL.read,
     "qwen3_5": CompositeFamily(
         text="qwen3_5_text", vision="qwen3_5_vision", merge=_QWEN_MERGE, decoder="Qwen3_5ForCausalLM"
     ).read,
