@@ -2,7 +2,7 @@
 
 A reader gets the bytes of a file from `storage.read_regular`, or from the network, and their values from here. What it
 is given has a bounded depth, number of values and size of numbers, so that nothing that is computed from it runs away.
-What breaks a limit, or is no such text, is an `UnreadableFileError`, of which the reader makes its own error.
+What breaks a limit, or is not such a text, is an `UnreadableFileError`, of which the reader makes its own error.
 
 | limit | value | why |
 |---|---|---|
@@ -112,7 +112,7 @@ def parse_prometheus(data: bytes | str) -> tuple[MetricSample, ...]:
     **Source**: prometheus.io, Exposition formats, text-based format 0.0.4; OpenMetrics ends with `# EOF`.
 
     Raises:
-        UnreadableFileError: If a line is no sample, or there are too many; the reason names the line.
+        UnreadableFileError: If a line is not a sample, or there are too many; the reason names the line.
     """
     try:
         text = data if isinstance(data, str) else data.decode("utf-8-sig")
@@ -127,7 +127,7 @@ def parse_prometheus(data: bytes | str) -> tuple[MetricSample, ...]:
         found = re.fullmatch(_SAMPLE, line.strip()) if len(line) <= _MOST_SAMPLE_LINE else None
         value = _sample_value(found["value"]) if found else None
         if found is None or value is None:
-            raise UnreadableFileError(f"is not a scrape of metrics: line {number:,} is no sample", _CORRECT_IT)
+            raise UnreadableFileError(f"is not a scrape of metrics: line {number:,} is not a sample", _CORRECT_IT)
         if math.isnan(value) or abs(value) >= MAGNITUDE_LIMIT:
             continue
         labels = {one["name"]: _unescaped(one["value"]) for one in re.finditer(_LABEL, found["labels"] or "")}
@@ -235,7 +235,7 @@ def _check_values(value: object, *, allow_infinity: bool = False) -> None:
                     -MAGNITUDE_LIMIT < child < MAGNITUDE_LIMIT or (allow_infinity and child == math.inf)
                 ):
                     field = next(_fields_where(partial(operator.is_, child), value))
-                    reason = f"{field}: {_shortened(child)} is no number below 10³⁰"
+                    reason = f"{field}: {_shortened(child)} is not a number below 10³⁰"
                     raise UnreadableFileError(reason.removeprefix(": "), "Correct that field.")
         if not inner:
             return
@@ -270,7 +270,7 @@ def parse_yaml(data: bytes) -> Any:  # noqa: ANN401  # whatever the file holds
     """Return the value of a YAML text in UTF-8, without references, tags and repeated keys.
 
     Raises:
-        UnreadableFileError: If it is no such YAML, or breaks a limit; the reason names the line.
+        UnreadableFileError: If it is not such YAML, or breaks a limit; the reason names the line.
     """
     import yaml  # few readers need it
 

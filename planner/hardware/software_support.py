@@ -92,7 +92,7 @@ def software_target(gpu: Gpu) -> str:
 def software_of(gpu: Gpu, facts: Iterable[SoftwareFact]) -> tuple[FeatureSupport, ...]:
     """Return the support of every software feature that applies to `gpu`, in the order of `FEATURES`.
 
-    CUDA features apply to NVIDIA cards only, ROCm to AMD cards only. A number format with a published rate counts as
+    CUDA features apply to NVIDIA GPUs only, ROCm to AMD GPUs only. A number format with a published rate counts as
     supported even without a fact.
     """
     target = software_target(gpu)
@@ -192,7 +192,7 @@ class PublishedSpeed(Spec):
 
 
 def speeds_of(gpu_id: str, speeds: Iterable[PublishedSpeed]) -> tuple[PublishedSpeed, ...]:
-    """Return the published speeds of the card `gpu_id`, sorted by number of cards and task."""
+    """Return the published speeds of the GPU `gpu_id`, sorted by number of GPUs and task."""
     tasks = list(TASK_TITLES)
     found = (speed for speed in speeds if speed.gpu == gpu_id)
     return tuple(sorted(found, key=lambda speed: (speed.gpu_count, tasks.index(speed.task))))
