@@ -187,7 +187,8 @@ def _wrapped_cell(text: str, size: int) -> list[str]:
     if len(text) <= size:
         return [text]
     indent = " " * (len(text) - len(text.lstrip()))
-    return textwrap.wrap(text, size, subsequent_indent=indent, break_on_hyphens=False)
+    # A name that is longer than its column goes on after a hyphen rather than within a word.
+    return textwrap.wrap(text, size, subsequent_indent=indent, break_on_hyphens=_longest_word((text,)) > size)
 
 
 def _table_line(heads: Sequence[TableColumn], widths: list[int], line: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ _DESCRIPTION: Final = """\
 Print the commands that measure on the real GPUs what is estimated, with what they should show. With --log: compare
 what they printed with the estimate, part by part, with its range."""
 _EPILOG: Final = """\
-MODEL is a plan, or a model with the options of `gpu-planner fit`. Read are the start-up lines of vLLM and llama.cpp,
+MODEL is a plan, or a model with the options of `gpu-planner fit`. --log reads the start-up lines of vLLM and llama.cpp,
 nvidia-smi, PyTorch's memory statistics, llama-bench, llama-batched-bench, vllm bench serve, the Trainer's metrics, and
 the lines that this command suggests.
 

@@ -72,7 +72,7 @@ def launch_settings(plan: Plan, catalog: Catalog, program: str, on: str = "shell
         raise SpecError(
             "count",
             f"{facts.cards} GPUs are {facts.nodes} nodes, and no files are written for several nodes of {who}",
-            "Take fewer GPUs, or Slurm for a training.",
+            "Use fewer GPUs; training on several nodes is written for Slurm, SkyPilot and dstack.",
         )
     if job.places and place.name not in job.places:
         written = ", ".join(job.places)

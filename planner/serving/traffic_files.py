@@ -147,7 +147,7 @@ def _csv_rows(text: str) -> list[_Row]:
     try:
         return _rows_of(((reader.line_num, row) for row in reader), "line")
     except csv.Error as error:
-        raise UnreadableFileError(f"line {reader.line_num:,} is no CSV: {error}", _COLUMNS_HINT) from error
+        raise UnreadableFileError(f"line {reader.line_num:,} is not CSV: {error}", _COLUMNS_HINT) from error
 
 
 def _rows_of(values: Iterable[tuple[int, object]], place: str) -> list[_Row]:

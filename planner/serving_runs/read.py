@@ -18,7 +18,7 @@ from planner.units import MIB
 
 MAX_BYTES: Final = 64 * MIB
 _MOST_LINES: Final = 1_000
-_HINT: Final = f"Read are {', '.join(SOURCE_TITLES.values())}."
+_HINT: Final = f"Supported are {', '.join(SOURCE_TITLES.values())}."
 
 
 def read_serving_runs(path: Path) -> tuple[ServingRun, ...]:

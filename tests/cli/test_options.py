@@ -111,7 +111,7 @@ def test_set_and_an_option_of_the_same_group_meet():
         ("--task training --method qlora --compute fp32", "qlora cannot compute in fp32 here", "--help"),
         ("--task training --set checkpoint_every=4", "checkpoint_every needs --checkpointing full", "--help"),
         ("--dp 0", "--dp: must be at least 1", "--help"),
-        ("--set colour=red", "colour: there is no such field", "spelling"),
+        ("--set colour=red", "colour: there is no such field", "--help-all"),
         ("--set batch", "--set: 'batch' is not NAME=VALUE", "--set batch=4"),
         ("--set other_processes_bytes=lots", "bytes: 'lots' is not a size", "24 GiB"),
         ("--frobnicate", "unrecognized arguments: --frobnicate", "--help"),

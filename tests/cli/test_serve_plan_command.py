@@ -194,7 +194,7 @@ def test_a_trace_is_played_at_its_own_rate_or_another(capsys, trace):
         (("--rate", "1", "--traffic", "cat"), "--traffic", "unknown preset"),
         (("--traffic", "chat", "--clients", "2", "--turns", "3"), "--traffic", "clients"),
         (("--rate", "1", "--router", "random"), "--router", "round-robin"),
-        (("--rate", "1", "--disaggregate", "two"), "--disaggregate", "not such a split"),
+        (("--rate", "1", "--disaggregate", "two"), "--disaggregate", "not a split into replicas"),
         (("--rate", "1", "--requests", "0"), "--requests", "between 1 and"),
     ],
 )

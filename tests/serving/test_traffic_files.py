@@ -88,7 +88,7 @@ def test_empty_lines_are_no_requests():
         (b"[1]", "entry 1 is not a request"),
         (lines([{**MOONCAKE[0], "hash_ids": "all"}]), "hash_ids are not whole numbers"),
         (lines([{**MOONCAKE[0], "hash_ids": [0.5]}]), "hash_ids are not whole numbers"),
-        (b'a,"' + b"x" * 200_000 + b'"\n1,2\n', "is no CSV"),
+        (b'a,"' + b"x" * 200_000 + b'"\n1,2\n', "is not CSV"),
     ),
 )
 def test_what_is_no_trace_is_refused_with_its_line(case):

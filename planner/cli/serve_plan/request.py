@@ -105,7 +105,7 @@ def _arrivals(arguments: argparse.Namespace) -> Arrivals:
         return _checked("--clients", ConcurrentClients, clients=clients, think_seconds=pause)
     if arguments.rate is None:
         hint = "Add --rate 4/s, --clients 32 or --trace FILE."
-        raise SpecError("--rate", "how many requests arrive is missing", hint)
+        raise SpecError("--rate", "the rate of requests is missing", hint)
     rate, burstiness = parse_rate(arguments.rate), _number(arguments, "burstiness")
     return _checked(
         "--rate", RandomArrivals, requests_per_second=rate, burstiness=1.0 if burstiness is None else burstiness
@@ -262,7 +262,7 @@ def setup_from(arguments: argparse.Namespace) -> ServingSetup:
     if arguments.disaggregate is not None:
         found = re.fullmatch(r"\s*(\d{1,6})\s*\+\s*(\d{1,6})\s*", arguments.disaggregate)
         if found is None:
-            reason = f"{arguments.disaggregate!r} is not such a split"
+            reason = f"{arguments.disaggregate!r} is not a split into replicas for prompts and for answers"
             raise SpecError("--disaggregate", reason, "Write replicas for prompts + replicas for answers, such as 2+4.")
         prefill, decode = map(int, found.groups())
         fields["disaggregation"] = _checked(
