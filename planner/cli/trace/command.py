@@ -49,12 +49,12 @@ from planner.trace.run import TraceLimits, trace
 from planner.trace.user_code import find_trace_candidates
 
 _ALIVE_HEADS: Final = (
-    TableColumn("Alive at the peak", flexible=True, narrowest=11),
+    TableColumn("Alive at the peak", flexible=True, narrowest=17),
     TableColumn("Size", "right"),
     TableColumn("Share", "right"),
     TableColumn("Module", flexible=True, narrowest=10, keep="end"),
-    TableColumn("Operator", flexible=True, narrowest=10),
-    TableColumn("Shape", flexible=True, narrowest=10),
+    TableColumn("Operator", flexible=True, narrowest=8),
+    TableColumn("Shape", flexible=True, narrowest=8),
     TableColumn("Line", flexible=True, keep="end"),
 )
 _MODULE_HEADS: Final = (
