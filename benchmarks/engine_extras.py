@@ -1,4 +1,4 @@
-"""Published figures of drafts, adapters, caches in RAM and several models on a card, beside what is estimated.
+"""Published figures of drafts, adapters, caches in RAM and several models on a GPU, beside what is estimated.
 
     python benchmarks/engine_extras.py [--table]
 
@@ -45,9 +45,7 @@ CHECKS = (
     ),
 )  # fmt: skip
 """Tokens that a check of three drafted tokens yields: kind of draft, model and texts, tokens, source."""
-VLLM_TABLE = (
-    "vllm-project/vllm#20780, one request, MT-Bench; the card is not named, the author's other runs are on H100"
-)
+VLLM_TABLE = "vllm-project/vllm#20780, one request, MT-Bench; the GPU is not named, the author's other runs are on H100"
 STEPS = {
     "eagle": {2: (2.1, 4.37), 3: (2.29, 4.29), 7: (2.47, 5.2)},
     "eagle3": {2: (2.36, 4.32), 3: (2.79, 4.09), 7: (3.54, 4.29)},

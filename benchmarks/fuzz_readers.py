@@ -391,6 +391,6 @@ READERS: dict[str, Reader] = {
     "settings": Reader(_read_settings, mutate_json, "settings.json"),
     "session": Reader(_read_session, mutate_json, "session.json"),
     "text": Reader(_parse_text, mutate_text, "text"),
-    "card": Reader(_resolve_card, mutate_text, "text"),
+    "gpu": Reader(_resolve_card, mutate_text, "text"),
     "command": Reader(_run_command, mutate_arguments, "words", slow=True),
 }

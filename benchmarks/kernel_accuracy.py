@@ -3,7 +3,7 @@
     python benchmarks/kernel_accuracy.py [FOLDER] [--table] [--check]
 
 Reads the tables below FOLDER, or below the folder in the variable KERNEL_TABLES, else the committed sample of them.
-Only rows count to which no curve was fitted. *On the card itself* uses the curves of the card, *left out* those that
+Only rows count to which no curve was fitted. *On the GPU itself* uses the curves of the GPU, *left out* those that
 it gets when none of its rows is used (tests/truth/kernels/left-out.json.gz, which `kernel_fit.py --left-out` writes).
 The roofline is the larger of operations ÷ dense rate and bytes ÷ bandwidth. `--table` writes docs/accuracy.md;
 `--check` exits with 1 if a median exceeds its aim.
@@ -63,17 +63,17 @@ def main() -> int:
     rows = [row for row in rows if row.is_held_out]
     own = list(judge(rows, {card: list(curves_of(card)) for card in CARDS.values()}))
     without = list(judge(rows, left_out()))
-    for title, chosen in (("on the card itself", own), ("left out", without)):
+    for title, chosen in (("on the GPU itself", own), ("left out", without)):
         print(f"{title}: median / 90th percentile of the error; of the roofline")
         for name in (*dict.fromkeys(FAMILIES.values()), *CARDS.values(), _ALL):
             print(f"  {name:32}", *_figures(_of(chosen, name)))
     if arguments.table:
         names = (*dict.fromkeys(FAMILIES.values()), _ALL)
-        header = ["kernels", "rows", "on the card itself", "90 % within", "card left out", "90 % within", "roofline"]
+        header = ["kernels", "rows", "on the GPU itself", "90 % within", "GPU left out", "90 % within", "roofline"]
         write_table("accuracy", "kernels", header, [_table_row(name, own, without) for name in names])
     failed = [
         f"{name}, {title}: {spread_of(_of(chosen, name))[0]:.1%}, aim {aim:.0%}"
-        for title, chosen, aim in (("on the card itself", own, OWN_AIM), ("left out", without, LEFT_OUT_AIM))
+        for title, chosen, aim in (("on the GPU itself", own, OWN_AIM), ("left out", without, LEFT_OUT_AIM))
         for name in (*dict.fromkeys(FAMILIES.values()), _ALL)
         if spread_of(_of(chosen, name))[0] > aim
     ]

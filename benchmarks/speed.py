@@ -5,7 +5,7 @@
 Prints each figure with its reference from the same run: the cold start of the window beside an empty pyqtgraph window,
 the cold start of `gpu-planner fit` beside `from pydantic import BaseModel`, also where no byte code of GPU Planner may
 be kept, as in many containers; likewise a report in each format; and beside a loop of 10,000 additions one
-warm estimate, on one card and shared over several, the verdicts on the whole catalog, what is solved for, what would
+warm estimate, on one GPU and shared over several, the verdicts on the whole catalog, what is solved for, what would
 help, and a keystroke in the catalog's search with 3,000 rows up to the repaint.
 """
 
@@ -176,7 +176,7 @@ def print_times() -> None:
         workloads = [kind.model_validate({field: size + 1, "parallel": {}}) for size in range(400)]
         filled = [with_defaults(workload, model, 8) for workload in workloads]
         taken, loop = beside_loop(lambda workload: estimate_time(model, workload, cards), filled)
-        print_beside(f"one warm time, {name} on 8 cards / a loop, µs", taken * 1e6, loop * 1e6, "≤ 300 µs")
+        print_beside(f"one warm time, {name} on 8 GPUs / a loop, µs", taken * 1e6, loop * 1e6, "≤ 300 µs")
     print_evaluated(catalog)
 
 
@@ -193,7 +193,7 @@ def print_evaluated(catalog: "Catalog") -> None:
     print_beside("one warm evaluation with its time / a loop, µs", taken * 1e6, loop * 1e6, "≤ 800 µs")
     plans = [Plan(model=model, workload=Inference(batch=size)) for size in range(1, 7)]
     taken, loop = beside_loop(lambda plan: job_by_gpu(plan, catalog, date(2026, 11, 22)), plans)
-    print_beside("a job on every card that fits / a loop, ms", taken * 1e3, loop * 1e3, "≤ 300 ms")
+    print_beside("a job on every GPU that fits / a loop, ms", taken * 1e3, loop * 1e3, "≤ 300 ms")
 
 
 def print_shared() -> None:
@@ -218,7 +218,7 @@ def print_shared() -> None:
         ("TP8·PP4·ZeRO-1", large, 64, Training(gradient_accumulation=8, parallel=both)),
         ("the same, Megatron", large, 64, Training(profile="megatron", gradient_accumulation=8, parallel=both)),
         ("vLLM, TP4", large, 4, Inference(profile="vllm", parallel=Parallel(tensor=4))),
-        ("device map, 4 cards", large, 4, Inference(parallel=Parallel(pipeline=4))),
+        ("device map, 4 GPUs", large, 4, Inference(parallel=Parallel(pipeline=4))),
         ("SDXL", "stabilityai/stable-diffusion-xl-base-1.0", 1, Inference()),
     )
     for name, model, count, workload in cases:
@@ -267,19 +267,19 @@ def print_solved() -> None:
         )
     ]
     for name, plans, solve in (
-        ("largest micro-batch, 64 cards", sharing, lambda plan: largest_that_fits(plan, catalog, "micro_batch")),
-        ("longest sequence, 64 cards", sharing, lambda plan: largest_that_fits(plan, catalog, "sequence_length")),
-        ("fewest cards, 64 to start from", sharing, lambda plan: fewest_cards(plan, catalog)),
+        ("largest micro-batch, 64 GPUs", sharing, lambda plan: largest_that_fits(plan, catalog, "micro_batch")),
+        ("longest sequence, 64 GPUs", sharing, lambda plan: largest_that_fits(plan, catalog, "sequence_length")),
+        ("fewest GPUs, 64 to start from", sharing, lambda plan: fewest_cards(plan, catalog)),
         ("largest micro-batch", learning, lambda plan: largest_that_fits(plan, catalog, "micro_batch")),
         ("longest sequence", learning, lambda plan: largest_that_fits(plan, catalog, "sequence_length")),
         ("most at once", reading, lambda plan: largest_that_fits(plan, catalog, "batch")),
         ("longest context", reading, lambda plan: largest_that_fits(plan, catalog, "context_length")),
-        ("fewest cards", learning, lambda plan: fewest_cards(plan, catalog)),
-        ("smallest card", learning, lambda plan: smallest_card(plan, catalog)),
-        ("most layers on the card", offloading, lambda plan: largest_that_fits(plan, catalog, "gpu_layers")),
-        ("fewest cards, layers shared", offloading, lambda plan: fewest_cards(plan, catalog)),
-        (f"fewest cards, {short(deepest)} in vLLM", serving, lambda plan: fewest_cards(plan, catalog)),
-        (f"smallest card, {short(deepest)} in vLLM", serving, lambda plan: smallest_card(plan, catalog)),
+        ("fewest GPUs", learning, lambda plan: fewest_cards(plan, catalog)),
+        ("smallest GPU", learning, lambda plan: smallest_card(plan, catalog)),
+        ("most layers on the GPU", offloading, lambda plan: largest_that_fits(plan, catalog, "gpu_layers")),
+        ("fewest GPUs, layers shared", offloading, lambda plan: fewest_cards(plan, catalog)),
+        (f"fewest GPUs, {short(deepest)} in vLLM", serving, lambda plan: fewest_cards(plan, catalog)),
+        (f"smallest GPU, {short(deepest)} in vLLM", serving, lambda plan: smallest_card(plan, catalog)),
         (f"longest context, {short(deepest)}", serving, lambda p: largest_that_fits(p, catalog, "context_length")),
     ):
         taken, loop = beside_loop(solve, plans)

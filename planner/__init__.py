@@ -3,20 +3,20 @@
 The names below are the public API. They load on first use, so `import planner` costs next to nothing and brings in
 neither Qt nor torch.
 
-A plan states a model, a workload and cards; `evaluate` estimates memory, time and cost:
+A plan states a model, a workload and GPUs; `evaluate` estimates memory, time and cost:
 
 >>> import planner
 >>> catalog = planner.load_catalog()
->>> card = planner.resolve_gpu(catalog.hardware, "RTX 4090")
+>>> gpu = planner.resolve_gpu(catalog.hardware, "RTX 4090")
 >>> llama = planner.ModelChoice(id="meta-llama/Llama-3.1-8B")
->>> serving = planner.Plan(model=llama, workload=planner.Inference(batch=2), gpu=card.id)
+>>> serving = planner.Plan(model=llama, workload=planner.Inference(batch=2), gpu=gpu.id)
 >>> memory = planner.evaluate(serving, catalog).memory
 >>> memory.verdict, memory.total_bytes == sum(term.bytes for term in memory.terms)
 ('fits', True)
->>> card.id in [fit.gpu_id for fit in planner.find_fits(serving, catalog)]
+>>> gpu.id in [fit.gpu_id for fit in planner.find_fits(serving, catalog)]
 True
 
-Several cards share a model as its software would, unless the workload's `parallel` says otherwise:
+Several GPUs share a model as its software would, unless the workload's `parallel` says otherwise:
 
 >>> two = serving.evolve(model=planner.ModelChoice(id="Qwen/Qwen2.5-14B"), gpu="rtx-3090", count=2)
 >>> shared = planner.evaluate(two, catalog)
@@ -80,7 +80,7 @@ Filtering hardware as `gpu-planner gpus` does; the fields `used`, `street` and `
 >>> prices = planner.price_words(planner.prices_by_card(catalog, day))
 >>> query = planner.GpuQuery(where="memory_gib >= 24 and used < 1200", sort=("-bandwidth",))
 >>> cards = planner.select(catalog.hardware.gpus, query, prices=prices)
->>> [card.id for card in cards], planner.derived_figures(cards[0])["usd_per_gib"]
+>>> [each.id for each in cards], planner.derived_figures(cards[0])["usd_per_gib"]
 (['rtx-4090', 'rtx-3090'], 66.625)
 >>> large = planner.SystemQuery(where='memory_gib >= 1000 and kind == "server"', sort=("power",))
 >>> [machine.id for machine in planner.select(catalog.hardware.machines, large)][:2]
@@ -99,7 +99,7 @@ Filtering hardware as `gpu-planner gpus` does; the fields `used`, `street` and `
 >>> needs.value("cards"), needs.value("wall") > 1350
 (900.0, True)
 
-The bundled catalog gives the same answers on every machine. With the user's custom cards and fetched prices it gives
+The bundled catalog gives the same answers on every machine. With the user's custom GPUs and fetched prices it gives
 those of the window and of the command line:
 
 >>> mine = planner.load_catalog(prices=planner.prices_dir(), own=planner.own_hardware_file())
@@ -172,7 +172,7 @@ The files that run a plan with another program, which give the plan again when t
 ...     planner.load_launch_file(file).workload.batch
 2
 
-The commands that measure a plan on the real cards; the log of a run, compared with its plan; errors have a message and
+The commands that measure a plan on the real GPUs; the log of a run, compared with its plan; errors have a message and
 a hint:
 
 >>> check = planner.plan_checks(serving.evolve(gpu="l40s"), catalog)[0]
@@ -217,12 +217,12 @@ A custom module is traced in a separate process, which needs torch and takes a w
 >>> request = planner.TraceRequest(target=net)
 >>> limits = planner.TraceLimits(seconds=60)
 >>> recording = planner.start_trace(request, limits).result()  # doctest: +SKIP
->>> planner.conclude(recording, card).total_bytes  # doctest: +SKIP
+>>> planner.conclude(recording, gpu).total_bytes  # doctest: +SKIP
 >>> planner.facts_of(recording).reserved_bytes  # doctest: +SKIP
 >>> planner.save_recording("net.trace.json.gz", recording)  # doctest: +SKIP
 >>> planner.load_recording("net.trace.json.gz") == recording  # doctest: +SKIP
 
-The cards of many machines, from a Prometheus or from exporters; here from a saved scrape:
+The GPUs of many machines, from Prometheus or from exporters; here from a saved scrape:
 
 >>> used = 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",modelName="NVIDIA L4",Hostname="node1"} 97'
 >>> with tempfile.TemporaryDirectory() as folder:

@@ -49,7 +49,7 @@ def prices_dir() -> Path:
 
 
 def own_hardware_file() -> Path:
-    """Return the user's file of custom cards and of changes to bundled cards; the file may be missing."""
+    """Return the user's file of custom GPUs and of changes to bundled GPUs; the file may be missing."""
     return state_dir() / "hardware.json"
 
 

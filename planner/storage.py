@@ -49,7 +49,7 @@ def read_regular(path: Path, kind: str, limit: int) -> bytes:
         raise UnreadableFileError(f"cannot be read ({error.strerror})", _CHECK_PATH) from error
     except ValueError as error:
         raise UnreadableFileError(f"is not a valid path ({error})", _CHECK_PATH) from error
-    reason = f"too large for a {kind} ({about.st_size:,} bytes)"
+    reason = f"is too large for a {kind} ({about.st_size:,} bytes)"
     raise UnreadableFileError(reason, f"Open a file of at most {limit // MIB:,} MiB.")
 
 

@@ -28,7 +28,7 @@ _BITS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Formats that are meant by a number of bits or the name of a method, of which there are several."""
 _WHOLE: Final = "{} is not a whole number"
-_FIELDS: Final = "{} is no object of named fields"
+_FIELDS: Final = "{} is not an object of named fields"
 _KINDS: Final = {
     "int_parsing": _WHOLE,
     "int_type": _WHOLE,

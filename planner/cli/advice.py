@@ -78,7 +78,7 @@ def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int 
     shown = advice[:_SHORT_ROW_COUNT] if all_with else advice
     more = f"({all_with} shows all)" if all_with and len(advice) > _SHORT_ROW_COUNT else ""
     cells = [(str(number), *advice_row(change)[:-1]) for number, change in enumerate(shown, 1)]
-    rows = table(_HEADS, cells, width, wraps=True)
+    rows = table(_HEADS, cells, width)
     options = "\n".join(f"{number:3}  {_advice_options(change)}" for number, change in enumerate(shown, 1))
     blocks = (f"{advice_title(evaluation.memory)}:\n{rows}", more, f"As options:\n{options}")
     return "\n".join(filter(None, blocks))

@@ -27,7 +27,7 @@ COMMANDS: Final = {
     "models": CliCommand("planner.cli.models", "search and show models"),
     "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
     "monitor": CliCommand("planner.cli.monitor.command", "monitor the GPUs of this machine"),
-    "fleet": CliCommand("planner.cli.fleet", "show the GPUs of many machines, the worst first, from a Prometheus"),
+    "fleet": CliCommand("planner.cli.fleet", "show the GPUs of many machines, the worst first, from Prometheus"),
     "schema": CliCommand("planner.cli.automation.schema", "print the JSON schema of a command's output or of a file"),
     "completion": CliCommand("planner.cli.automation.completion", "print the completion for bash, zsh or fish"),
     "man": CliCommand("planner.cli.automation.manual_page", "print the manual page"),

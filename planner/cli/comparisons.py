@@ -8,10 +8,10 @@ from typing import Final
 
 from planner.cli.table import TableColumn, prose_width, table, wrap
 from planner.cli.user_catalog import named_cards
-from planner.errors import AmbiguousNameError, SpecError
+from planner.errors import AmbiguousNameError, LogError, SpecError
 from planner.memory.corrections import Correction, with_correction
 from planner.memory.logs.read import read_log
-from planner.memory.logs.reading import MAX_BYTES, decode_log
+from planner.memory.logs.reading import MAX_BYTES, LogReading, decode_log
 from planner.plan.catalog import Catalog
 from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation, evaluate
@@ -43,7 +43,7 @@ def corrected_plan_and_comparison(
         SpecError: If the log has nothing to compare, or no correction can be derived from the log.
     """
     log = named_log(arguments.log) if arguments.log is not None else None
-    comparison = compare_plan(plan, catalog, read_log(log.text)) if log else None
+    comparison = compare_plan(plan, catalog, read_named_log(log)) if log else None
     if arguments.correct:
         evaluation = evaluate(plan.evolve(corrections=()), catalog)
         correction = (
@@ -79,6 +79,18 @@ def named_log(name: str) -> Log:
         return open_log(Path(name))
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
     return pasted_log(decode_log(data), datetime.now().astimezone().date(), "standard input")
+
+
+def read_named_log(log: Log) -> LogReading:
+    """Return the reading of `log`.
+
+    Raises:
+        LogError: If nothing in it is recognized; it names the log.
+    """
+    try:
+        return read_log(log.text)
+    except LogError as error:
+        raise LogError(f"{log.name}: {error.message}", error.hint) from error
 
 
 def _correction_by_log(comparison: LogComparison, evaluation: Evaluation, log: Log) -> Correction:

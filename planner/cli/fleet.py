@@ -1,4 +1,4 @@
-"""`gpu-planner fleet`: the cards of many machines, the worst first, from a Prometheus or from exporters."""
+"""`gpu-planner fleet`: the GPUs of many machines, the worst first, from Prometheus or from exporters."""
 
 import argparse
 import os
@@ -33,9 +33,9 @@ from planner.present.fleet import (
 )
 
 _DESCRIPTION: Final = """\
-Show the GPUs of many machines, the worst first: silent ones, errors, warnings, idle ones. URL is a Prometheus, or what
-has its interface (Thanos, Mimir, VictoriaMetrics, a data source of Grafana), with any prefix; or an exporter itself, by
-the address of its metrics, or a file that holds them."""
+Show the GPUs of many machines, the worst first: silent ones, errors, warnings, idle ones. URL is the address of
+Prometheus or of a server with the same API (Thanos, Mimir, VictoriaMetrics, a data source of Grafana), with any prefix;
+or the address of an exporter's metrics, or a file of them."""
 _EXAMPLES: Final = f"""\
 examples:
   gpu-planner fleet http://prometheus:9090
@@ -71,7 +71,9 @@ def run(argv: list[str]) -> int:
 def make_parser() -> Parser:
     """Return the parser of the command's options."""
     parser = Parser("gpu-planner fleet", _DESCRIPTION, _EXAMPLES)
-    parser.add_argument("urls", metavar="URL", nargs="+", help="a Prometheus, or exporters' metrics or files of them")
+    parser.add_argument_group("where the readings come from").add_argument(
+        "urls", metavar="URL", nargs="+", help="Prometheus, an exporter's metrics, or a file of them"
+    )
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--worst", metavar="N", type=row_limit, help=f"show the N worst GPUs [{_USUAL_ROWS}]")
     shown.add_argument("--host", metavar="PATTERN", action="append", help="only hosts of this name; * and ? match any")
@@ -107,9 +109,9 @@ def _print_fleet(fleet: Fleet, rows: tuple[FleetRow, ...], prices: FleetPrices, 
     print(wrap(fleet_headline(fleet, costs), width))
     if energy := energy_line(costs):
         print(wrap(energy, width))
-    print()
     shown = rows[: arguments.worst or _USUAL_ROWS]
-    print(column_table(FLEET_COLUMNS, shown))
+    if shown:
+        print(f"\n{column_table(FLEET_COLUMNS, shown)}")
     if len(shown) < len(rows):
         print(f"and {len(rows) - len(shown):,} more; --worst N shows N GPUs")
     for cost in prices.serving(fleet):

@@ -42,7 +42,9 @@ def run(argv: list[str]) -> int:
     try:
         settings = _settings(arguments)
     except SpecError as error:
-        raise naming_options(error) from error
+        named = naming_options(error)
+        field = f"--{named.field}" if named.field in ("for", "on") else named.field
+        raise SpecError(field, named.reason, named.hint) from error
     folders = [arguments.folder and arguments.folder / _BESIDE.format(place) for place in range(len(settings))]
     for each, folder in zip(settings, (arguments.folder, *folders[1:]), strict=True):
         if folder is not None:

@@ -72,7 +72,7 @@ TERM_OPTIONS: Final = (
     CommandOption("--discount-rate", "discount_rate", "RATE", "yearly discount rate of future payments [0.08]"),
 )
 _NAMED: Final = 8
-_HELP: Final = "--help explains every option."
+_HELP: Final = "--help-all explains every option."
 _LISTS: Final = ("rent.providers", "rent.regions")
 
 

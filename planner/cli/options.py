@@ -22,7 +22,7 @@ from planner.models.architecture import Architecture
 from planner.numbers import NumberKind
 from planner.parsing import parse_json
 from planner.storage import UnreadableFileError, read_regular
-from planner.validation import close_names
+from planner.validation import UNKNOWN_FIELD, close_names
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
@@ -262,7 +262,9 @@ def _validated_workload(task: Task, fields: dict[str, object], place: str = "") 
         return TASKS[task].model_validate(fields)
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        hint = _close_names_hint(TASKS[task], problem.field) or problem.hint or "Try: gpu-planner fit --help"
+        unknown = problem.reason == UNKNOWN_FIELD
+        hint = _close_names_hint(TASKS[task], problem.field) or ("" if unknown else problem.hint)
+        hint = hint or f"`gpu-planner fit --help-all` explains every {'field' if unknown else 'option'}."
         if place:
             raise SpecError(f"{place}{problem.field}".removesuffix(": "), problem.reason, hint) from error
         raise naming_options(SpecError(problem.field, problem.reason, hint)) from error

@@ -49,10 +49,10 @@ def memory_report(
 
 def _term_table(view: MemoryView, width: int | None) -> str:
     heads = (
-        TableColumn("Term"),
+        TableColumn("Term", flexible=True),
         TableColumn(view.unit, "right"),
         TableColumn("Share", "right"),
-        TableColumn("Certainty"),
+        TableColumn("Certainty", flexible=True),
         TableColumn("How", flexible=True),
     )
     rows = [[row.title, row.amount, row.share_text, row.certainty, row.how] for row in view.terms]

@@ -100,23 +100,23 @@ def _terminal_columns() -> int:
 
 
 def table(
-    heads: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int | None = None, *, wraps: bool = False
+    heads: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int | None = None, *, cuts: bool = False
 ) -> str:
     """Return an aligned table, at most `width` characters wide if the flexible columns allow it.
 
-    A text that is too long for its column is cut, or continued on further lines if the table `wraps`.
+    A text that is too long for its column continues on further lines, or is cut if the table `cuts`.
     """
     units = [[head.unit for head in heads]] if any(head.unit for head in heads) else []
     lines = [[head.title for head in heads], *units, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if width is not None:
-        if wraps:
+        if not cuts:
             heads = [
                 head._replace(narrowest=max(head.narrowest, min(_longest_word(column), _LONGEST_WHOLE_WORD)))
                 for head, column in zip(heads, zip(*lines, strict=True), strict=True)
             ]
         widths = _shrunk_widths(heads, widths, width)
-    all_lines = (part for line in lines for part in _wrapped_row_lines(widths, line)) if wraps else lines
+    all_lines = lines if cuts else (part for line in lines for part in _wrapped_row_lines(widths, line))
     return "\n".join(_table_line(heads, widths, line) for line in all_lines)
 
 
@@ -137,7 +137,7 @@ def column_table(
         heads = [
             TableColumn(column.title, column.align, not cut or column.key == cut, column.unit, least) for column in left
         ]
-        text = table(heads, cells, width, wraps=not cut)
+        text = table(heads, cells, width, cuts=bool(cut))
         lines = text.splitlines()
         if width is None or (max(map(len, lines)) <= width and len(lines) <= _MOST_LINES * len(rows) + _HEADER_LINES):
             break
@@ -174,7 +174,7 @@ def wrap_phrase(phrase: str, width: int) -> str:
 
 
 def _longest_word(texts: Iterable[str]) -> int:
-    return max((len(word) for text in texts for word in text.split()), default=0)
+    return max((len(word) for text in texts for word in text.split(" ")), default=0)
 
 
 def _wrapped_row_lines(widths: list[int], line: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -187,7 +187,8 @@ def _wrapped_cell(text: str, size: int) -> list[str]:
     if len(text) <= size:
         return [text]
     indent = " " * (len(text) - len(text.lstrip()))
-    return textwrap.wrap(text, size, subsequent_indent=indent, break_on_hyphens=False)
+    # A name that is longer than its column goes on after a hyphen rather than within a word.
+    return textwrap.wrap(text, size, subsequent_indent=indent, break_on_hyphens=_longest_word((text,)) > size)
 
 
 def _table_line(heads: Sequence[TableColumn], widths: list[int], line: Sequence[str]) -> str:
@@ -222,7 +223,7 @@ def details(name: str, groups: "Sequence[DetailGroup]", notes: Sequence[str]) ->
     used_indices = [index for index in range(len(_DETAIL_COLUMNS)) if any(row[index] for row in rows)]
     cells = [[row[index] for index in used_indices] for row in rows]
     width = terminal_width()
-    shown = table([_DETAIL_COLUMNS[index] for index in used_indices], cells, width, wraps=True)
+    shown = table([_DETAIL_COLUMNS[index] for index in used_indices], cells, width)
     sources = "\n".join(wrap(source, width, f"[{number}] ") for source, number in numbers.items())
     blocks = (name, shown, sources, "\n".join(wrap(note, width, "- ") for note in notes))
     return "\n\n".join(block for block in blocks if block)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from planner.cli.comparisons import comparison_block, named_log
+from planner.cli.comparisons import comparison_block, named_log, read_named_log
 from planner.cli.options import naming_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, plan_from_arguments, save_plan_as
@@ -13,7 +13,6 @@ from planner.cli.table import TableColumn, table, terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.launch.verify import plan_checks
-from planner.memory.logs.read import read_log
 from planner.plan.catalog import Catalog
 from planner.plan.logs.comparison import compare_plan, with_measurements
 from planner.plan.plan import Plan
@@ -23,7 +22,7 @@ _DESCRIPTION: Final = """\
 Print the commands that measure on the real GPUs what is estimated, with what they should show. With --log: compare
 what they printed with the estimate, part by part, with its range."""
 _EPILOG: Final = """\
-MODEL is a plan, or a model with the options of `gpu-planner fit`. Read are the start-up lines of vLLM and llama.cpp,
+MODEL is a plan, or a model with the options of `gpu-planner fit`. --log reads the start-up lines of vLLM and llama.cpp,
 nvidia-smi, PyTorch's memory statistics, llama-bench, llama-batched-bench, vllm bench serve, the Trainer's metrics, and
 the lines that this command suggests.
 
@@ -35,7 +34,7 @@ examples:
 
 exit codes: 0 done, 2 invalid input, or the plan cannot run this way"""
 _HEADS: Final = (
-    TableColumn("Should show"),
+    TableColumn("Should show", flexible=True),
     TableColumn("Estimated", "right"),
     TableColumn("Printed as", flexible=True),
 )
@@ -74,7 +73,7 @@ def _answer(arguments: argparse.Namespace, catalog: Catalog) -> str:
             raise SpecError("--save", "there is nothing measured to write", "Add --log FILE.")
         return _commands(plan, catalog, as_json=arguments.json)
     log = named_log(arguments.log)
-    comparison = compare_plan(plan, catalog, read_log(log.text))
+    comparison = compare_plan(plan, catalog, read_named_log(log))
     if arguments.save is not None:
         save_plan_as(arguments.save, with_measurements(plan, catalog, comparison, log))
     return comparison.model_dump_json(indent=2) if arguments.json else comparison_block(comparison, terminal_width())

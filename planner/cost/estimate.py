@@ -50,9 +50,9 @@ class CostEstimate:
     case: RentOrBuyCase | None
     """Inputs of the decision, for tornado charts and simulations; None if one side has no price."""
     demand: Demand
-    """Cards and hours that the job needs."""
+    """GPUs and hours that the job needs."""
     rows: tuple[OfferRow, ...]
-    """Rows for all offers of the plan's card."""
+    """Rows for all offers of the plan's GPU."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ class MoneyTerm:
     """A cost term with its derivation and range."""
 
     name: str
-    """What is paid for, such as machines, cards or energy."""
+    """What is paid for, such as machines, GPUs or energy."""
     usd: float
     """Central amount in USD."""
     formula: str
@@ -64,7 +64,7 @@ class RentCost(Spec):
     instances: int
     """Machines that are rented at once."""
     gpu_count: float
-    """Cards in one machine."""
+    """GPUs in one machine."""
     hours: float
     """Hours of work of one run or month."""
     low_hours: float
@@ -84,7 +84,7 @@ class RentCost(Spec):
     high_usd: float
     """Upper end of the cost's range."""
     usd_per_gpu_hour: float
-    """Price of one card for an hour of work."""
+    """Price of one GPU for an hour of work."""
     terms: tuple[MoneyTerm, ...]
     """Parts of the cost, which sum to `usd`."""
     oldest_price_date: str | None
@@ -123,9 +123,9 @@ class OwnCost(Spec):
     """Cost of owning: upfront, per month, over the horizon, and per hour of use."""
 
     gpu: str
-    """Catalog id of the card."""
+    """Catalog id of the GPU."""
     count: int
-    """Cards that are owned."""
+    """GPUs that are owned."""
     upfront_usd: float
     """Price of the purchase, network and installation included."""
     upfront: tuple[MoneyTerm, ...]
@@ -147,13 +147,13 @@ class OwnCost(Spec):
     resale_source: str
     """Where the loss of value comes from."""
     sale_today_usd: float | None = None
-    """Second-hand price of owned cards today, which is not counted; None if unknown, or if they are not owned."""
+    """Second-hand price of owned GPUs today, which is not counted; None if unknown, or if they are not owned."""
     present_value_usd: float
     """All costs over the horizon in today's money, less the resale value."""
     equivalent_usd_per_year: float
     """Equal yearly payment with the same present value."""
     usd_per_gpu_hour: float
-    """All costs for an hour of use of one card."""
+    """All costs for an hour of use of one GPU."""
     usd_per_period: float
     """Share of all costs per run; for services and daily hours, per month."""
     usd_per_million_tokens: float | None
@@ -250,7 +250,7 @@ class Decision(Spec):
     draws: int
     """Number of draws of the uncertain inputs."""
     owned: bool = False
-    """Whether the cards are owned already; "buy" then means to use them."""
+    """Whether the GPUs are owned already; "buy" then means to use them."""
     chosen: Side | None = None
     """Side that the plan chooses; None if it leaves this to the decision."""
     rent_figures: SideFigures
@@ -266,13 +266,13 @@ class Decision(Spec):
     offer_id: str
     """Id of the rental's offer."""
     gpu: str
-    """Catalog id of the card."""
+    """Catalog id of the GPU."""
     count: int
-    """Cards that the job needs at once."""
+    """GPUs that the job needs at once."""
     planned_gpu_hours: float
-    """Hours of use of all cards over the horizon."""
+    """Hours of use of all GPUs over the horizon."""
     planned_utilization_fraction: float
-    """Share of the time in which the cards are used."""
+    """Share of the time in which the GPUs are used."""
     break_even_gpu_hours: float | None
     """Hours of use from which owning is cheaper; None if there is no such number."""
     break_even_reason: str | None
@@ -286,9 +286,9 @@ class Decision(Spec):
     flips_at_utilization_fraction: float | None
     """Share of the time in use at which the cheaper side changes."""
     flips_at_card_price_usd: float | None
-    """Price of a card at which the cheaper side changes."""
+    """Price of a GPU at which the cheaper side changes."""
     flips_at_server_price_usd: float | None = None
-    """Price of a server, if whole servers are bought instead of cards."""
+    """Price of a server, if whole servers are bought instead of GPUs."""
     flips_at_rent_usd_per_gpu_hour: float | None
     """Rental price at which the cheaper side changes."""
     horizon_years: float
@@ -361,7 +361,7 @@ class CostResult(Spec):
     blocked: Blocked | None = None
     """Why the plan cannot run; None if it can."""
     machines: Machines | None = None
-    """Cards and machines that the job needs at once."""
+    """GPUs and machines that the job needs at once."""
     rental_modes: tuple[RentalMode, ...] = ()
     """The job in every rental mode that is offered, whichever mode is chosen."""
     unsupported: str | None = None

@@ -40,7 +40,7 @@ class Run(Spec):
 
 
 class Service(Spec):
-    """A service with requests day and night."""
+    """A service that answers requests day and night."""
 
     kind: Literal["service"] = "service"
     requests_per_day: float = Field(gt=0, le=1e12, allow_inf_nan=False)
@@ -86,7 +86,7 @@ class Service(Spec):
 
 
 class DailyHours(Spec):
-    """Cards that are in use for a number of hours per day."""
+    """GPUs that are in use for a number of hours per day."""
 
     kind: Literal["daily-hours"] = "daily-hours"
     hours_per_day: float = Field(gt=0, le=24)
@@ -245,7 +245,7 @@ class BuyTerms(Spec):
 
 
 class CostTerms(Spec):
-    """All cost terms of a plan."""
+    """What a plan says about cost: the job, the terms of renting and owning, the region and the years compared."""
 
     job: Job = DailyHours.model_construct(hours_per_day=8.0)
     rent: RentTerms = RentTerms.model_construct()
@@ -254,5 +254,7 @@ class CostTerms(Spec):
     region: str = Field(
         default="US", description="region of the electricity: a code of the catalog, such as DE or US-WA"
     )
-    horizon_years: float = Field(default=5.0, gt=0, le=30, allow_inf_nan=False)
-    discount_rate: float = Field(default=0.08, ge=0, lt=1, allow_inf_nan=False, description="a year")
+    horizon_years: float = Field(default=5.0, gt=0, le=30, allow_inf_nan=False, description="years of ownership")
+    discount_rate: float = Field(
+        default=0.08, ge=0, lt=1, allow_inf_nan=False, description="yearly discount rate of future payments"
+    )

@@ -1,1 +1,1 @@
-"""Fleets: the cards of many machines, from a Prometheus or from exporters, with our names and units."""
+"""Fleets: the GPUs of many machines, from Prometheus or from exporters, with our names and units."""

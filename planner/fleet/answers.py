@@ -134,7 +134,7 @@ def _labels(labels: dict[str, Any]) -> dict[str, str]:
 
 def _time(seconds: float) -> float:
     if not 0 <= seconds < _LATEST_SECONDS:  # nor NaN
-        raise ValueError("a time is not a time")
+        raise ValueError("a time is out of range")
     return seconds
 
 

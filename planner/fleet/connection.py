@@ -37,7 +37,7 @@ _SCHEMES: Final = ("http", "https")
 
 
 class FleetConnection(Spec):
-    """A Prometheus, by its address with any prefix, or an exporter, by the address of its metrics or a saved file.
+    """Address of Prometheus, with any prefix, or of an exporter's metrics or a saved file of them; and how to sign in.
 
     `secret` says where the password or token is: `env:NAME`, `file:PATH` or `keyring`.
     """

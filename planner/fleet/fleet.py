@@ -109,13 +109,13 @@ class _HostPast(NamedTuple):
 
 
 def read_fleet(connections: Sequence[FleetConnection], environment: Mapping[str, str]) -> Fleet:
-    """Return the cards of a fleet as they are now, with their diagnoses as far as their last minutes are known.
+    """Return the GPUs of a fleet as they are now, with their diagnoses as far as their last minutes are known.
 
     `environment` holds the secret, if a connection says so.
 
     Raises:
         NetworkError: If a server cannot be reached or does not answer as Prometheus or an exporter does.
-        PlannerError: If an address, a secret or a file is wrong, or the server has no metrics of cards.
+        PlannerError: If an address, a secret or a file is wrong, or the server has no metrics of GPUs.
     """
     watch = FleetWatch(open_source(connections, environment))
     watch.poll()

@@ -263,7 +263,7 @@ def _notes(at: float, asked: float, answered: float, found: _Found) -> list[str]
         side = "ahead of" if ahead > 0 else "behind"
         notes.append(f"The server's clock is {max(ahead, behind):,.0f} s {side} this machine's; its times are used.")
     if found.scrape_seconds > 2 * _USUAL_SCRAPE_SECONDS:
-        notes.append(f"GPUs are scraped every {found.scrape_seconds:.0f} s; what is shorter does not show.")
+        notes.append(f"GPUs are scraped every {found.scrape_seconds:.0f} s; shorter events are not visible.")
     return notes
 
 

@@ -143,13 +143,13 @@ _BOARD_SLOTS: Final = 7
 _SLOTS: Final = {"Single-slot": 1, "Dual-slot": 2, "Triple-slot": 3}
 _SUPPLY_STEP_WATTS: Final = 50
 _MIN_LIMIT_SHARE: Final = 0.5
-NOISE_UNKNOWN: Final = "unknown: vendors publish no noise level per GPU, and partner coolers differ"
+NOISE_UNKNOWN: Final = "vendors publish no noise level per GPU, and partner coolers differ"
 """Reason why a build has no noise figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildCards:
-    """Identical cards of a build, with an optional power limit per card."""
+    """Identical GPUs of a build, with an optional power limit per GPU."""
 
     gpu: Gpu
     count: int
@@ -163,7 +163,7 @@ class BuildCards:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Cards in one machine, with its host, power supply and circuit."""
+    """GPUs in one machine, with its host, power supply and circuit."""
 
     cards: tuple[BuildCards, ...]
     host_watts: float = HOST_WATTS
@@ -188,7 +188,7 @@ class PowerAndCooling:
 def power_and_cooling(build: Build) -> PowerAndCooling:
     """Compute the power and cooling figures of `build`.
 
-    **Assumes** that all cards and the host draw their maximum at the same time, and that all power becomes heat.
+    **Assumes** that all GPUs and the host draw their maximum at the same time, and that all power becomes heat.
     """
     drawn = _cards_watts(build)
     if drawn is None:

@@ -67,7 +67,7 @@ class PublishedSpeed(Spec):
 
 
 def speeds_of(gpu_id: str, speeds: Iterable[PublishedSpeed]) -> tuple[PublishedSpeed, ...]:
-    """Return the published speeds of the card `gpu_id`, sorted by number of cards and task."""
+    """Return the published speeds of the GPU `gpu_id`, sorted by number of GPUs and task."""
     tasks = list(TASK_TITLES)
     found = (speed for speed in speeds if speed.gpu == gpu_id)
     return tuple(sorted(found, key=lambda speed: (speed.gpu_count, tasks.index(speed.task))))

@@ -64,7 +64,7 @@ class CatalogQuery(Spec):
 
 
 class GpuQuery(CatalogQuery):
-    """A query of accelerators."""
+    """A search for accelerators: words, an expression, filters, and the order of the results."""
 
     words = GPU_QUERY_SCHEMA
     vendors: tuple[Vendor, ...] = ()
@@ -85,7 +85,7 @@ class GpuQuery(CatalogQuery):
 
 
 class SystemQuery(CatalogQuery):
-    """A query of systems; the value None in a facet's selection matches systems with an unknown value."""
+    """A search for whole systems; None among the values of a filter matches systems whose value is unknown."""
 
     words = SYSTEM_QUERY_SCHEMA
     vendors: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class SystemQuery(CatalogQuery):
 def select(
     records: Iterable[AnyRecord], query: CatalogQuery, fits: PlanOutcomes | None = None, prices: Prices | None = None
 ) -> tuple[AnyRecord, ...]:
-    """Return the records that pass `query`, sorted.
+    """Return the accelerators or systems that match `query`, sorted.
 
     `fits` are the plan's results and `prices` the prices by field, both by record id.
 

@@ -92,7 +92,7 @@ def software_target(gpu: Gpu) -> str:
 def software_of(gpu: Gpu, facts: Iterable[SoftwareFact]) -> tuple[FeatureSupport, ...]:
     """Return the support of every software feature that applies to `gpu`, in the order of `FEATURES`.
 
-    CUDA features apply to NVIDIA cards only, ROCm to AMD cards only. A number format with a published rate counts as
+    CUDA features apply to NVIDIA GPUs only, ROCm to AMD GPUs only. A number format with a published rate counts as
     supported even without a fact.
     """
     target = software_target(gpu)

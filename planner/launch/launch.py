@@ -60,7 +60,7 @@ def launch_settings(plan: Plan, catalog: Catalog, program: str, on: str = "shell
 
     Raises:
         SpecError: If the program or the place is unknown or refused, the plan is for another program or names no
-            card, or it does not fit as the program would share the memory.
+            GPU, or it does not fit as the program would share the memory.
     """
     launcher, place = _launcher(program), _place(on)
     facts = launch_facts(plan, catalog, launcher)
@@ -73,7 +73,7 @@ def launch_settings(plan: Plan, catalog: Catalog, program: str, on: str = "shell
         raise SpecError(
             "count",
             f"{facts.cards} GPUs are {facts.nodes} nodes, and no files are written for several nodes of {who}",
-            "Take fewer GPUs, or Slurm for a training.",
+            "Use fewer GPUs; training on several nodes is written for Slurm, SkyPilot and dstack.",
         )
     if job.places and place.name not in job.places:
         written = ", ".join(job.places)
@@ -128,7 +128,9 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
     if plan.model.trace is not None:
         raise SpecError("model", "a traced module has a script of its own", "Start that script.")
     if workload.task != launcher.task:
-        raise SpecError("task", f"the plan is for {workload.task}, but {launcher.title} is for {launcher.task}")
+        able = [each.name for each in LAUNCHERS.values() if each.task == workload.task]
+        reason = f"the plan is for {workload.task}, but {launcher.title} is for {launcher.task}"
+        raise SpecError("task", reason, f"For {workload.task}, choose one of {', '.join(able)}.")
     if workload.gpus or plan.gpu is None:
         reason = "launch settings are for GPUs of one kind" if workload.gpus else "the plan has no GPU"
         raise SpecError("gpu", reason, 'Name one kind, such as --gpu "2 x RTX 4090".')

@@ -33,7 +33,7 @@ _COUNTS: Final = ("--num_processes", "--num_gpus", "--nproc_per_node")
 _COUNT_VARIABLE: Final = "NPROC_PER_NODE"
 _ENDS: Final = frozenset((";", "&&", "||", "|", "&"))
 _HINT: Final = (
-    "Read are vllm serve, sglang serve, trtllm-serve, llama-server, ollama create, accelerate, torchtitan and the "
+    "Supported are vllm serve, sglang serve, trtllm-serve, llama-server, ollama create, accelerate, torchtitan and the "
     "programs' own files."
 )
 
@@ -80,7 +80,7 @@ def load_launch_file(path: Path) -> Recipe:
     """Read a launch file: a script, a Modelfile, a file of a place such as Kubernetes, or a training file.
 
     Raises:
-        RecipeError: If the file cannot be read, or starts no program that is read.
+        RecipeError: If the file cannot be read, or starts none of the supported programs.
     """
     if path.suffix.lower() in SCRIPT_ENDINGS:
         text = _text(path)
@@ -133,13 +133,13 @@ def _recipe_in_script(text: str, environment: Mapping[str, str], path: Path) -> 
     for words in _commands(text, variables, path):
         if _program_in(words) is not None:
             return _recipe_in_words(words, variables, path)
-    raise RecipeError(path, "starts no program that is read", _HINT)
+    raise RecipeError(path, "starts none of the supported programs", _HINT)
 
 
 def _recipe_in_words(words: tuple[str, ...], environment: Mapping[str, str], path: Path) -> Recipe:
     found = _program_in(words)
     if found is None:
-        raise RecipeError(path, "starts no program that is read", _HINT)
+        raise RecipeError(path, "starts none of the supported programs", _HINT)
     program, rest = found
     options = program.parse(rest)
     # What starts the program may set its variables: `env NAME=VALUE program`.
@@ -239,7 +239,7 @@ def _split_lines(text: str, path: Path) -> Iterator[list[str]]:
         if words:
             yield words
     if pending:
-        raise RecipeError(path, "has a quotation that does not end", "Close it.")
+        raise RecipeError(path, "has a quotation mark without its pair", "Close it.")
 
 
 def _modelfile_keys(text: str) -> dict[str, Any]:

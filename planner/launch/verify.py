@@ -101,7 +101,7 @@ class PlanCheck(Spec):
 
 
 def plan_checks(plan: Plan, catalog: Catalog) -> tuple[PlanCheck, ...]:
-    """Return the commands that measure the estimate of `plan` with its program and its cards.
+    """Return the commands that measure the estimate of `plan` with its program and its GPUs.
 
     Corrections and a measured speed of the plan are left out: the estimate itself is checked.
 

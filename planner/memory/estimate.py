@@ -76,11 +76,11 @@ def estimate_memory(
     count: int = 1,
     corrections: tuple[Correction, ...] = (),
 ) -> MemoryResult:
-    """Return the peak memory of one device of `gpu` when `architecture` runs `workload` on `count` cards.
+    """Return the peak memory of one device of `gpu` when `architecture` runs `workload` on `count` GPUs.
 
-    Without a card, the peak includes the overhead of a typical CUDA card and there is no verdict. Open choices of the
-    workload are filled in by `with_defaults`. Those of `corrections` that apply to such a run on this card are added as
-    separate parts. Where cards hold different amounts, the result describes the one that holds most.
+    Without a GPU, the peak includes the overhead of a typical CUDA GPU and there is no verdict. Open choices of the
+    workload are filled in by `with_defaults`. Those of `corrections` that apply to such a run on this GPU are added as
+    separate parts. Where GPUs hold different amounts, the result describes the one that holds most.
 
     **Formula**: max over phases of Σ terms, plus the framework's overhead.
     """

@@ -20,12 +20,12 @@ _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "oth
 
 
 class CardFit(NamedTuple):
-    """Verdict for one card with the byte counts behind it, without the breakdown into terms."""
+    """Verdict for one GPU with the byte counts behind it, without the breakdown into terms."""
 
     gpu_id: str
-    """Catalog id of the card."""
+    """Catalog id of the GPU."""
     verdict: Verdict | None
-    """Whether it fits; None if the card cannot run the plan, or if its memory is unknown."""
+    """Whether it fits; None if the GPU cannot run the plan, or if its memory is unknown."""
     total_bytes: int
     """Memory that the plan needs on its fullest device."""
     capacity_bytes: int | None
@@ -33,7 +33,7 @@ class CardFit(NamedTuple):
     free_bytes: int | None
     """Expected free memory; negative where memory is missing."""
     unsupported: tuple[str, ...]
-    """Reasons why the plan cannot run on the card; empty if it can."""
+    """Reasons why the plan cannot run on the GPU; empty if it can."""
     fit_probability: float | None = None
     """Probability that it fits, from 0 to 1."""
     least_free_bytes: int | None = None

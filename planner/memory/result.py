@@ -183,7 +183,7 @@ class MemoryResult(Spec):
     certain_bytes: CertainBytes = Field(default_factory=lambda fields: bytes_by_certainty(fields["terms"]))
     """`total_bytes` by the certainty of its terms."""
     capacity_bytes: int | None = None
-    """Usable memory of the device; None without a card, or if it is unknown."""
+    """Usable memory of the device; None without a GPU, or if it is unknown."""
     capacity_low_bytes: int | None = None
     """Lowest usable memory that was measured or is assumed."""
     capacity_high_bytes: int | None = None
@@ -195,11 +195,11 @@ class MemoryResult(Spec):
     free_bytes: int | None = None
     """Usable memory that is left at the peak; negative where memory is missing."""
     verdict: Verdict | None = None
-    """Whether it fits, by `fit_probability`; None without a card, or if the plan cannot run on it."""
+    """Whether it fits, by `fit_probability`; None without a GPU, or if the plan cannot run on it."""
     fit_probability: float | None = None
     """Probability that it fits, from 0 to 1."""
     unsupported: tuple[str, ...] = ()
-    """Reasons why the plan cannot run on the card; empty if it can."""
+    """Reasons why the plan cannot run on the GPU; empty if it can."""
     per_gpu: tuple[DeviceShare, ...] = ()
     """Memory and verdict of each group of equal devices."""
     fullest: int = 0
@@ -211,7 +211,7 @@ class MemoryResult(Spec):
     cache_pool: CachePool | None = None
     """KV cache that an engine such as vLLM allocates in advance."""
     at_least_cards: int | None = None
-    """Fewest cards that could hold the plan if they share all that can be shared; None if no number can."""
+    """Fewest GPUs that could hold the plan if they share all that can be shared; None if no number can."""
     notes: tuple[str, ...] = ()
     """Assumptions and warnings, as sentences."""
 

@@ -301,7 +301,7 @@ def _similar_names_hint(catalog: ModelCatalog, text: str) -> str:
     if (meant := _without_format(catalog, text)) is not None:
         name, scheme = meant
         weights = f" and --weights {scheme_called(scheme) or scheme}" if scheme else ""
-        return f"The number format is no part of the name: write {name!r}{weights}."
+        return f"The number format is not part of the name: write {name!r}{weights}."
     asked = _without_separators(normalize_name(text))
     spellings = catalog.names_as_written
     holding = [spelling for spelling in spellings if len(asked) > 2 and asked in _without_separators(spelling)]

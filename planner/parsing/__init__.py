@@ -2,7 +2,7 @@
 
 A reader gets the bytes of a file from `storage.read_regular`, or from the network, and their values from here. What it
 is given has a bounded depth, number of values and size of numbers, so that nothing that is computed from it runs away.
-What breaks a limit, or is no such text, is an `UnreadableFileError`, of which the reader makes its own error.
+What breaks a limit, or is not such a text, is an `UnreadableFileError`, of which the reader makes its own error.
 
 | limit | value | why |
 |---|---|---|
@@ -167,7 +167,7 @@ def check_values(value: object, *, allow_infinity: bool = False) -> None:
                     -MAGNITUDE_LIMIT < child < MAGNITUDE_LIMIT or (allow_infinity and child == math.inf)
                 ):
                     field = next(_fields_where(partial(operator.is_, child), value))
-                    reason = f"{field}: {shortened(child)} is no number below 10³⁰"
+                    reason = f"{field}: {shortened(child)} is not a number below 10³⁰"
                     raise UnreadableFileError(reason.removeprefix(": "), "Correct that field.")
         if not inner:
             return

@@ -34,7 +34,7 @@ def parse_prometheus(data: bytes | str) -> tuple[MetricSample, ...]:
     **Source**: prometheus.io, Exposition formats, text-based format 0.0.4; OpenMetrics ends with `# EOF`.
 
     Raises:
-        UnreadableFileError: If a line is no sample, or there are too many; the reason names the line.
+        UnreadableFileError: If a line is not a sample, or there are too many; the reason names the line.
     """
     try:
         text = data if isinstance(data, str) else data.decode("utf-8-sig")
@@ -49,7 +49,7 @@ def parse_prometheus(data: bytes | str) -> tuple[MetricSample, ...]:
         found = re.fullmatch(_SAMPLE, line.strip()) if len(line) <= _MOST_SAMPLE_LINE else None
         value = _sample_value(found["value"]) if found else None
         if found is None or value is None:
-            raise UnreadableFileError(f"is not a scrape of metrics: line {number:,} is no sample", CORRECT_IT)
+            raise UnreadableFileError(f"is not a scrape of metrics: line {number:,} is not a sample", CORRECT_IT)
         if math.isnan(value) or abs(value) >= MAGNITUDE_LIMIT:
             continue
         labels = {one["name"]: _unescaped(one["value"]) for one in re.finditer(_LABEL, found["labels"] or "")}

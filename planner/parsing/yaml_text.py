@@ -34,7 +34,7 @@ def parse_yaml(data: bytes) -> Any:  # noqa: ANN401  # whatever the file holds
     """Return the value of a YAML text in UTF-8, without references, tags and repeated keys.
 
     Raises:
-        UnreadableFileError: If it is no such YAML, or breaks a limit; the reason names the line.
+        UnreadableFileError: If it is not such YAML, or breaks a limit; the reason names the line.
     """
     try:
         text = data.decode("utf-8-sig")

@@ -25,7 +25,7 @@ def estimate_time(
     """Return the time of one step of `workload`, or one request, on `cards`.
 
     `workload` has its open choices filled in by `with_defaults`. If there is no estimate, the result has the reason.
-    A measured speed in `setting` replaces the estimate; `measured_on` is the card that it was measured on if
+    A measured speed in `setting` replaces the estimate; `measured_on` is the GPU that it was measured on if
     that is another one.
     """
     architecture = with_image_size(architecture, workload.image_size)

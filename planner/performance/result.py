@@ -63,9 +63,9 @@ class TimeTerm(Spec):
 
 
 class TimeResult(Spec):
-    """Time of one training step, or of one request to a service, on all cards together.
+    """Time of one training step, or of one request to a service, on all GPUs together.
 
-    Tokens and samples per second are those of all cards together. Figures that are unknown, or make no sense for the
+    Tokens and samples per second are those of all GPUs together. Figures that are unknown, or make no sense for the
     workload, are `None`.
     """
 
@@ -79,7 +79,7 @@ class TimeResult(Spec):
     high_seconds: float | None = None
     """One case in ten is slower."""
     tokens_per_second: float | None = None
-    """Tokens of all cards together."""
+    """Tokens of all GPUs together."""
     low_tokens_per_second: float | None = None
     """One case in ten is slower."""
     high_tokens_per_second: float | None = None
@@ -109,7 +109,7 @@ class TimeResult(Spec):
         default=None, description="resource that takes most of the time of an output token"
     )
     basis: Basis = "family"
-    """What the estimate is based on: a measured speed, this card, its family, or other families."""
+    """What the estimate is based on: a measured speed, this GPU, its family, or other families."""
     terms: tuple[TimeTerm, ...] = ()
     """Parts of the time, whose exposed seconds sum to `seconds`."""
     flops_per_step: float | None = Field(

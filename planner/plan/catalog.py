@@ -59,7 +59,7 @@ def load_catalog(
 ) -> Catalog:
     """Return the catalog in `folder`, by default the bundled catalog, with the fetched prices in the folder `prices`.
 
-    The user's own cards and changes in the file `own` replace bundled records; without it, results do not depend on the
+    The user's own GPUs and changes in the file `own` replace bundled records; without it, results do not depend on the
     user. The window and the command line pass `planner.paths.own_hardware_file()`. With `on_demand`, which is for one
     answer, a file of `folder` is parsed when one of its records may be asked for.
 

@@ -36,10 +36,10 @@ def find_faster_rental(
     today: date,
     stop: Callable[[], bool] = lambda: False,
 ) -> FasterRental | None:
-    """Return the cheapest offer, of any kind of card in the plan's number, on which a run of the plan is faster.
+    """Return the cheapest offer, of any kind of GPU in the plan's number, on which a run of the plan is faster.
 
-    Returns None if there is none, if `stop` returns true, if the costs of owning are unknown, or if the job is no run:
-    the hours of other jobs are given and not shortened by a faster card.
+    Returns None if there is none, if `stop` returns true, if the costs of owning are unknown, or if the job is not a
+    run: the hours of other jobs are given and not shortened by a faster GPU.
     """
     own, own_hours = estimate.result.own, estimate.demand.busy_hours
     if own is None or estimate.demand.period != "run":
@@ -85,9 +85,9 @@ class BatchedService(Spec):
 def find_batched_service(
     evaluation: Evaluation, estimate: CostEstimate, catalog: Catalog, today: date
 ) -> BatchedService | None:
-    """Return the program that serves the plan's requests with fewer cards than the plan's own.
+    """Return the program that serves the plan's requests with fewer GPUs than the plan's own.
 
-    None if there is none, if the job is no service, or if a measured speed was entered, which holds for one program.
+    None if there is none, if the job is not a service, or if a measured speed was entered, which holds for one program.
     """
     plan, machines, speed = evaluation.plan, estimate.result.machines, plan_throughput(evaluation)
     if machines is None or speed is None or speed.concurrent_requests is None or plan.timing.measured is not None:

@@ -70,17 +70,17 @@ class Evaluation(Spec):
     memory: MemoryResult
     """Peak memory with its terms, and the verdict."""
     sharing: ChosenSharing | None = None
-    """How several cards share a plan that leaves this open; None for other plans, and without a card."""
+    """How several GPUs share a plan that leaves this open; None for other plans, and without a GPU."""
     smallest_fits: tuple[str, ...] = ()
-    """Catalog ids of the smallest cards on which a plan without a card fits."""
+    """Catalog ids of the smallest GPUs on which a plan without a GPU fits."""
     architecture: Architecture | None = Field(default=None, exclude=True, repr=False)
     """Structure of the model; None for a traced module."""
     gpu: Gpu | None = Field(default=None, exclude=True, repr=False)
-    """Card that the memory result is for; of several kinds, that with the least free memory."""
+    """GPU that the memory result is for; of several kinds, that with the least free memory."""
     cards: tuple[tuple[Gpu, int], ...] = Field(default=(), exclude=True, repr=False)
-    """All kinds of cards with their numbers."""
+    """All kinds of GPUs with their numbers."""
     measured_on: Gpu | None = Field(default=None, exclude=True, repr=False)
-    """Card of the plan's measured speed."""
+    """GPU of the plan's measured speed."""
 
     @cached_property
     def time(self) -> "TimeResult | None":
@@ -125,10 +125,10 @@ class Evaluation(Spec):
 
 
 def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
-    """Return the memory and time that `plan` needs and, if it names a card, whether it fits.
+    """Return the memory and time that `plan` needs and, if it names a GPU, whether it fits.
 
     Raises:
-        SpecError: If the plan names a model or a card that the catalog does not have.
+        SpecError: If the plan names a model or a GPU that the catalog does not have.
     """
     if plan.model.trace is None:
         return _evaluate_estimated(plan, catalog)
@@ -327,7 +327,7 @@ def _fit_question(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, cou
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
-    """Return the verdicts for cards on which `plan` likely fits, in the order of `smallest_first`."""
+    """Return the verdicts for the GPUs on which `plan` likely fits, the smallest first."""
     return smallest_first(fits_by_gpu(plan, catalog).values(), catalog)
 
 

@@ -39,9 +39,9 @@ class PlacementTarget:
 def try_on(
     plan: Plan, gpu_id: str, count: int, catalog: Catalog, today: date, per_machine: int | None = None
 ) -> Placement:
-    """Return the evaluation and cost of `plan` on `count` cards of one kind, including its time.
+    """Return the evaluation and cost of `plan` on `count` GPUs of one kind, including its time.
 
-    A count that the plan or its parallelism does not allow is a reason, not an error. The cards are in machines of the
+    A count that the plan or its parallelism does not allow is a reason, not an error. The GPUs are in machines of the
     size that the plan sets, else `per_machine`, else the default size.
     """
     if count > MOST_CARDS:

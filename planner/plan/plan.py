@@ -78,7 +78,7 @@ class ModelChoice(Spec):
 
 
 class Plan(Spec):
-    """A model, its workload, and the cards to run it on."""
+    """A model, its workload, and the GPUs to run it on."""
 
     schema_version: Literal[2] = SCHEMA_VERSION
     model: ModelChoice

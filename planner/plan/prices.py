@@ -29,7 +29,7 @@ _CURRENT_KINDS: Final[tuple[BoughtKind, ...]] = ("street", "used")
 
 
 def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
-    """Return a card's purchase and rental prices by kind, with their age on `today`.
+    """Return a GPU's purchase and rental prices by kind, with their age on `today`.
 
     The price at launch counts as a list price of the day of release.
     """
@@ -38,7 +38,7 @@ def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
 
 
 def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
-    """Return the purchase and rental prices of every card, by card id."""
+    """Return the purchase and rental prices of every GPU, by GPU id."""
     offers, purchases = defaultdict[str, list[Offer]](list), defaultdict[str, list[Purchase]](list)
     for offer in catalog.cost.offers:
         for card in offer.cards:
@@ -93,11 +93,11 @@ def system_price_fields(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> 
 def price_words(
     prices: Mapping[str, CardPrices], buying: Mapping[str, Figure] = MappingProxyType({})
 ) -> dict[str, dict[str, float]]:
-    """Return the price fields for card queries, by card id.
+    """Return the price fields for GPU queries, by GPU id.
 
     Args:
         prices: Prices by kind, for the median purchase prices and the lowest on-demand rent.
-        buying: What one card costs, for the field `price`; by default, that is the price at launch.
+        buying: What one GPU costs, for the field `price`; by default, that is the price at launch.
     """
     words: dict[str, dict[str, float]] = {}
     for card, known in prices.items():

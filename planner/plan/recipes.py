@@ -268,7 +268,7 @@ def plan_of_preset(preset: Preset) -> Plan:
 
 
 def with_preset(plan: Plan, preset: Preset) -> Plan:
-    """Return `plan` with the workload of `preset`, and with the preset's cards if it names any.
+    """Return `plan` with the workload of `preset`, and with the preset's GPUs if it names any.
 
     The model and the memory used by other programs stay the same, and so do batch and lengths that a preset for any
     model does not state.

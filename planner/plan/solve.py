@@ -79,7 +79,7 @@ class SolveResult(Spec):
 def largest_that_fits(
     plan: Plan, catalog: Catalog, field: SolvableField, at_worst: MinimumVerdict = "fits"
 ) -> SolveResult:
-    """Return the largest value of the workload `field` with which `plan` fits on its card.
+    """Return the largest value of the workload `field` with which `plan` fits on its GPU.
 
     With `at_worst` "tight", a tight fit counts as well. Lengths are limited to the model's maximum, and the load of an
     engine that allocates its KV cache in advance to what that cache has room for.
@@ -134,13 +134,13 @@ def _assumed_prompt(plan: Plan, architecture: Architecture) -> int | None:
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
-    """Return the smallest number of the plan's cards on which `plan` fits.
+    """Return the smallest number of the plan's GPUs on which `plan` fits.
 
-    A plan with its own parallelism keeps it, over as many replicas as necessary. If each card holds the whole model and
-    one is not enough, the cards share it as the software would, and `how` names the way.
+    A plan with its own parallelism keeps it, over as many replicas as necessary. If each GPU holds the whole model and
+    one is not enough, the GPUs share it as the software would, and `how` names the way.
 
     Raises:
-        SpecError: If the plan has no card, or the model was traced.
+        SpecError: If the plan has no GPU, or the model was traced.
     """
     architecture = architecture_of(plan, catalog)
     if plan.gpu is None:
@@ -169,7 +169,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
 
 
 def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
-    """Return the first of the smallest cards on which `plan` fits (see `smallest_first`), traced plans included."""
+    """Return the smallest GPU on which `plan` fits, in the order of `smallest_first`; `plan` may be traced."""
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
         return SolveResult(asked="gpu", reason="no GPU in the catalog is large enough")

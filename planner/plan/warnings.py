@@ -174,7 +174,7 @@ _FP16: Final = "PyTorch automatic mixed precision: GradScaler refuses to unscale
 def warnings_about(evaluation: Evaluation, software: Iterable[SoftwareFact] = ()) -> tuple[PlanWarning, ...]:
     """Return the warnings about an evaluated plan; none for a traced module.
 
-    The catalog's `software` facts add a warning about versions that have dropped the card.
+    The catalog's `software` facts add a warning about versions that have dropped the GPU.
     """
     if evaluation.architecture is None:
         return ()

@@ -215,7 +215,7 @@ HEATS: Final = (
 def fleet_headline(fleet: Fleet, costs: FleetCosts) -> str:
     """Return the state of the fleet as a sentence: how many cards, what is wrong, and what idle ones cost."""
     if not fleet.cards:
-        return "No GPU is reported here: name a Prometheus that scrapes an exporter of GPUs, or such an exporter."
+        return "No GPU is reported here: name a Prometheus server that scrapes a GPU exporter, or the exporter itself."
     rows = fleet_rows(fleet)
     undiagnosed = sum(not (row.card.is_silent or row.is_diagnosed) for row in rows)
     number = {rank: sum(row.rank == rank for row in rows) for rank in range(6)}

@@ -36,7 +36,7 @@ class Disaggregation(Spec):
 
 
 class ServingSetup(Spec):
-    """Way of requests to the replicas, and whether these use the cache of earlier requests again."""
+    """How requests reach the replicas, and whether these reuse the KV cache of earlier requests."""
 
     router: Router = "round-robin"
     prefix_cache: bool = Field(default=True, description="where the engine has one")

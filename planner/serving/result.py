@@ -190,7 +190,7 @@ class MinuteInDetail(Spec):
 
 
 class ServingSimulation(Spec):
-    """Simulated service: how long its requests take on these cards, at this traffic.
+    """Simulated service: how long its requests take on these GPUs, at this traffic.
 
     Percentiles leave out the requests of the warm-up. `unsupported` is the reason if nothing was simulated; the other
     figures are then empty.
@@ -209,15 +209,15 @@ class ServingSimulation(Spec):
     replicas: int = 1
     """Replicas of the model."""
     cards: int = 1
-    """Cards of all replicas together."""
+    """GPUs of all replicas together."""
     offered_requests_per_second: float | None = None
     """Requests that arrive per second; None if clients set the rate."""
     requests_per_second: float = 0.0
-    """Requests that ended per second, on all cards together."""
+    """Requests that ended per second, on all GPUs together."""
     output_tokens_per_second: float = 0.0
-    """Answered tokens per second, on all cards together."""
+    """Answered tokens per second, on all GPUs together."""
     input_tokens_per_second: float = 0.0
-    """Prompt tokens of the answered requests per second, on all cards together."""
+    """Prompt tokens of the answered requests per second, on all GPUs together."""
     latencies: tuple[LatencyTable, ...] = ()
     """Tables of the time to first token, between tokens of a request, to the end, and between any two tokens."""
     targets: tuple[TargetResult, ...] = ()

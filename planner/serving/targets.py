@@ -16,7 +16,9 @@ LATENCY_TITLES: Final[dict[Latency, str]] = {
     "tpot": "mean time between tokens of a request",
     "e2e": "time to the last token",
 }
-_TARGET: Final = re.compile(r"\s*(?:p(?P<percent>\d+(?:\.\d+)?)|mean)\s*=\s*(?P<value>\d*\.?\d+)\s*(?P<unit>ms|s)\s*")
+_TARGET: Final = re.compile(
+    r"\s*(?:(?:p(?P<percent>\d\d?(?:\.\d+)?)|(?P<mean>mean))\s*=\s*)?(?P<value>\d*\.?\d+)\s*(?P<unit>ms|s)\s*"
+)
 
 
 class LatencyTarget(Spec):
@@ -34,19 +36,19 @@ class LatencyTarget(Spec):
 
 
 def parse_latency_target(latency: Latency, text: str) -> LatencyTarget:
-    """Return the target on `latency` that is written as `p95=1s`, `p99=50ms` or `mean=0.2s`.
+    """Return the target on `latency` that is written as `p95=1s`, `p99=50ms` or `mean=0.2s`; `1s` is `p95=1s`.
 
     Raises:
-        SpecError: If the text is no such target.
+        SpecError: If the text is not such a target.
     """
     found = _TARGET.fullmatch(text)
     if found is None:
-        reason = f"{text!r} is no target such as p95=1s, p99=50ms or mean=0.2s"
-        raise SpecError(latency, reason, hint="Write a percentile or mean, = and a time with its unit, s or ms.")
+        reason = f"{text!r} is not a target such as p95=1s, p99=50ms or mean=0.2s"
+        hint = "Write a percentile below 100 or mean, then =, then a time with its unit, s or ms; 1s means p95=1s."
+        raise SpecError(latency, reason, hint)
     seconds = float(found["value"]) * (1e-3 if found["unit"] == "ms" else 1.0)
-    return LatencyTarget(
-        latency=latency, percentile=float(found["percent"]) if found["percent"] else None, seconds=seconds
-    )
+    percentile = None if found["mean"] else float(found["percent"] or 95)
+    return LatencyTarget(latency=latency, percentile=percentile, seconds=seconds)
 
 
 class Goodput(Spec):
@@ -59,7 +61,7 @@ class Goodput(Spec):
 
 
 class Targets(Spec):
-    """All limits that a service holds: on percentiles of times, and on the share of good answers."""
+    """Latency targets of a service: limits on percentiles of its times, and on the share of good answers."""
 
     limits: tuple[LatencyTarget, ...] = ()
     goodput: Goodput | None = None

@@ -70,7 +70,7 @@ def load_traffic(path: Path | str) -> TrafficTrace:
     Requests without a prompt or without an answer, which have failed, are left out.
 
     Raises:
-        TrafficFileError: If the file cannot be read, or is no such trace; the reason names the line.
+        TrafficFileError: If the file cannot be read, or is not such a trace; the reason names the line.
     """
     place = Path(path)
     try:
@@ -83,7 +83,7 @@ def parse_traffic(data: bytes, name: str) -> TrafficTrace:
     """Return the requests in the bytes of a trace file called `name`: JSON Lines if it begins with a brace, else CSV.
 
     Raises:
-        TrafficFileError: If it is no such trace; the reason names the line.
+        TrafficFileError: If it is not such a trace; the reason names the line.
     """
     text, path = decode_text(data), Path(name)
     try:
@@ -147,7 +147,7 @@ def _csv_rows(text: str) -> list[_Row]:
     try:
         return _rows_of(((reader.line_num, row) for row in reader), "line")
     except csv.Error as error:
-        raise UnreadableFileError(f"line {reader.line_num:,} is no CSV: {error}", _COLUMNS_HINT) from error
+        raise UnreadableFileError(f"line {reader.line_num:,} is not CSV: {error}", _COLUMNS_HINT) from error
 
 
 def _rows_of(values: Iterable[tuple[int, object]], place: str) -> list[_Row]:
@@ -199,7 +199,7 @@ def _time(value: object, where: str, name: str) -> float:
     try:
         found = float(value)  # type: ignore[arg-type]  # a wrong type is an error like a wrong text
         if not -MAGNITUDE_LIMIT < found < MAGNITUDE_LIMIT:
-            raise UnreadableFileError(f"{where}: {name} is no time", _COLUMNS_HINT)
+            raise UnreadableFileError(f"{where}: {name} is not a time", _COLUMNS_HINT)
         return found
     except (TypeError, ValueError):
         pass
@@ -210,7 +210,7 @@ def _time(value: object, where: str, name: str) -> float:
         moment = datetime.fromisoformat(whole + fraction[len(digits) :])
         return (moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() + float(f"0.{digits or 0}")
     except (ValueError, OverflowError) as error:
-        raise UnreadableFileError(f"{where}: {name} is no time", _COLUMNS_HINT) from error
+        raise UnreadableFileError(f"{where}: {name} is not a time", _COLUMNS_HINT) from error
 
 
 def _whole(value: object, where: str, name: str) -> int:
@@ -222,9 +222,9 @@ def _whole(value: object, where: str, name: str) -> int:
     try:
         found = float(value)  # type: ignore[arg-type]  # a wrong type is an error like a wrong text
     except (TypeError, ValueError) as error:
-        raise UnreadableFileError(f"{where}: {name} is no number of tokens", _COLUMNS_HINT) from error
+        raise UnreadableFileError(f"{where}: {name} is not a number of tokens", _COLUMNS_HINT) from error
     if not 0 <= found < _MOST_TOKENS or found != int(found):
-        raise UnreadableFileError(f"{where}: {name} is no number of tokens", _COLUMNS_HINT)
+        raise UnreadableFileError(f"{where}: {name} is not a number of tokens", _COLUMNS_HINT)
     return int(found)
 
 
@@ -235,9 +235,9 @@ def _blocks(row: Mapping[str, Any], where: str) -> tuple[int, ...]:
     """Return the numbers of the blocks of a prompt, none where the trace has none.
 
     Raises:
-        UnreadableFileError: If they are no whole numbers.
+        UnreadableFileError: If they are not whole numbers.
     """
     found = row.get(_BLOCKS) or ()
     if not isinstance(found, list | tuple) or not all(type(block) is int and block >= 0 for block in found):
-        raise UnreadableFileError(f"{where}: {_BLOCKS} are no whole numbers", _COLUMNS_HINT)
+        raise UnreadableFileError(f"{where}: {_BLOCKS} are not whole numbers", _COLUMNS_HINT)
     return tuple(found)

@@ -19,14 +19,14 @@ from planner.units import MIB
 
 MAX_BYTES: Final = 64 * MIB
 _MOST_LINES: Final = 1_000
-_HINT: Final = f"Read are {', '.join(SOURCE_TITLES.values())}."
+_HINT: Final = f"Supported are {', '.join(SOURCE_TITLES.values())}."
 
 
 def read_serving_runs(path: Path) -> tuple[ServingRun, ...]:
     """Return the measured runs in the file at `path`: several where a benchmark tried several rates.
 
     Raises:
-        LogError: If it cannot be read, or is of no program that is known.
+        LogError: If it cannot be read, or is not from a known program.
     """
     try:
         return serving_runs_in(read_regular(path, "measured run", MAX_BYTES))
@@ -40,7 +40,7 @@ def serving_runs_in(data: bytes | str) -> tuple[ServingRun, ...]:
     """Return the measured runs in the text of a file.
 
     Raises:
-        LogError: If it is of no program that is known.
+        LogError: If it is not from a known program.
         UnreadableFileError: If it breaks a limit or is neither JSON nor a scrape.
     """
     text = data.decode("utf-8-sig", "replace") if isinstance(data, bytes) else data

@@ -44,10 +44,10 @@ def save_recording(path: Path | str, recording: TraceRecording) -> None:
 
 
 def load_recording(path: Path | str) -> TraceRecording:
-    """Load a recording, with or without gzip compression.
+    """Load a recording of a trace, compressed with gzip or not.
 
     Raises:
-        PlannerError: If the file cannot be read, is too large or damaged, is no recording, or is from a newer version.
+        PlannerError: If the file cannot be read, is too large, damaged or not a recording, or is from a newer version.
     """
     file = Path(path)
     try:

@@ -67,7 +67,7 @@ class TracedPhase(Spec):
 
 
 class TracedFacts(Spec):
-    """Results of a trace that do not depend on the card."""
+    """Results of a trace that do not depend on the GPU."""
 
     request: TraceRequest
     """What was traced, and how."""
@@ -82,9 +82,9 @@ class TracedFacts(Spec):
     phases: tuple[TracedPhase, ...] = Field(min_length=1)
     """Live memory at the peak of each phase."""
     reserved_bytes: int
-    """Memory that the caching allocator reserves on a card that is large enough."""
+    """Memory that the caching allocator reserves on a GPU that is large enough."""
     least_reserved_bytes: int
-    """Memory with which the run still completes on a small card, where the allocator releases cached memory."""
+    """Memory with which the run still completes on a small GPU, where the allocator releases cached memory."""
     largest_tensor_bytes: int = Field(ge=0)
     """Size of the largest tensor."""
     differences: tuple[TraceDifference, ...] = ()

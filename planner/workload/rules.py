@@ -790,7 +790,7 @@ GROUP_RULES: Final = RuleSet(
         lambda objective, group, *sizes: objective != "grpo" or _step_sequences(*sizes) % group == 0,
         lambda _, group, *sizes: (
             f"a step trains {_step_sequences(*sizes):,} completion{'s' * (_step_sequences(*sizes) > 1)}, "
-            f"which is no multiple of the group size {group:,}"
+            f"which is not a multiple of the group size {group:,}"
         ),
         hint=lambda _, group, *sizes: (
             f"Accumulate {_steps_of_whole_groups(group, *sizes):,} steps (--accumulate), or change the group size."

@@ -341,12 +341,15 @@ def test_systems_are_judged_by_a_model_in_every_form(said):
 
 def test_a_build_says_what_it_needs_and_what_to_mind(said):
     printed = said("--build", "2 x RTX 5090")
-    assert printed.startswith("2 × GeForce RTX 5090, host of 450 W, 80 PLUS gold, 15 A at 120 V\n")
+    needs = "Needs an ATX 3 power supply of 1,950 W or more, and 2 circuits of 15 A at 120 V: 1,839 W from the wall."
+    assert printed.startswith(f"{needs}\nWarnings: ")
+    assert "\n\n2 × GeForce RTX 5090, host of 450 W, 80 PLUS gold, 15 A at 120 V\n" in printed
     assert "one 15 A at 120 V circuit supplies 1,440 W continuously: use 2 circuits" in printed
     assert "No warnings." in said("--build", "rtx-3090", "--circuit", "230V-16A")
     record = json.loads(said("--build", "2 x RTX 5090", "--power-limit", "401", "--json"))
     assert record["warnings"] == []
     assert {step["key"]: step["value"] for step in record["figures"]}["circuits"] == 1
+    assert said("--build", "instinct-mi440x").startswith("What it draws from the wall is unknown.")
     assert "--host-watts: '-5' is too small" in said("--build", "l4", "--host-watts=-5", code=2)
     assert "'many' is not a number of watts" in said("--build", "l4", "--power-limit", "many", code=2)
     assert "'nan' is not a number of watts" in said("--build", "l4", "--power-limit", "nan", code=2)
@@ -387,8 +390,8 @@ def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch)
 
 def test_a_machine_is_fed_as_its_maker_says(said):
     printed = said("--build", "dgx-h100")
-    assert printed.startswith("DGX H100, 30 A at 240 V")
-    assert "10,200 W" in printed
+    needs = "Needs 2 circuits of 30 A at 240 V: 10,200 W from the wall."
+    assert printed.startswith(f"{needs}\n\nDGX H100, 30 A at 240 V\n")
     figures = json.loads(said("--build", "dgx-h100", "--circuit", "230V-16A", "--json"))["figures"]
     assert [figure["value"] for figure in figures if figure["key"] == "circuits"] == [4]
     assert "DGX H100 is published as a whole" in said("--build", "dgx-h100", "--power-limit", "300", code=2)

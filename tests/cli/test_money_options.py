@@ -94,7 +94,7 @@ def test_terms_and_any_other_field():
         (["--money", "foo"], "--money", "is not NAME=VALUE"),
         (["--money", "buy.x=1"], "--money buy.x", "there is no such field"),
         (["--money", "region.x=1"], "--money region", "is not a text"),
-        (["--money", "job=3"], "--money job", "no object of named fields"),
+        (["--money", "job=3"], "--money job", "not an object of named fields"),
         (["--money", "horizon_years=2", "--money", "horizon_years.x=3"], "--money horizon_years.x", "no fields"),
         (["--money", "buy.colocation_usd_per_kw_month=200"], "--money buy", "colocation_power"),
     ],

@@ -164,7 +164,7 @@ FILES = {
         ("empty.py:", "TARGET: empty.py: needs the name"),
         ("missing.py", "TARGET: there is no file missing.py"),
         ("net.py --batch 4", "--batch: is decided by the script itself"),
-        ("net.py:Net -- --lr 0.1", "--: net.py:Net is no script and takes no arguments"),
+        ("net.py:Net -- --lr 0.1", "--: net.py:Net is not a script and takes no arguments"),
         ("-m package.train net.py", "-m: names a module besides TARGET"),
         ("-- torchrun --nproc_per_node=8", "TARGET: 'torchrun --nproc_per_node=8' names no script"),
         ("-- torchrun missing.py", "TARGET: there is no file missing.py"),

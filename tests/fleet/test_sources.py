@@ -83,7 +83,7 @@ def test_rare_scrapes_are_said_and_an_unknown_interval_is_the_usual_one():
     fake = FakePrometheus(dcgm_fleet(1), now=time.time())
     fake.scrape_seconds = 60.0
     with serving(fake) as url:
-        assert source_of(url).poll().notes == ("GPUs are scraped every 60 s; what is shorter does not show.",)
+        assert source_of(url).poll().notes == ("GPUs are scraped every 60 s; shorter events are not visible.",)
     fake.extra, fake.scrape_seconds = {}, 15.0
 
     def answer(path, form, headers):

@@ -50,7 +50,7 @@ def test_an_unknown_id_is_said(hardware: HardwareCatalog) -> None:
         ([CARD, {**CARD, "id": "card-2", "memory_bytes": -1}], "card-2", "memory_bytes", "must be more than 0"),
         ([{**CARD, "colour": "green"}], "card-1", "colour", "there is no such field"),
         ([{key: value for key, value in CARD.items() if key != "id"}], "record 1", "id", "is missing"),
-        ([7], "record 1", "", "7 is no object of named fields"),
+        ([7], "record 1", "", "7 is not an object of named fields"),
         ([CARD, CARD], "card-1", "id", "another record has this id"),
         (
             [{**CARD, "rates": [{"dtype": "fp32", "ops_per_s": 0, "unit": "vector"}]}],

@@ -204,7 +204,7 @@ def test_files_join_export_and_lose_a_card(file: Path) -> None:
     [
         (MINE | {"memory_bytes": 0}, "my-4090-48gb · memory_bytes: must be more than 0, not 0"),
         ([{"name": "x"}], "cards 1 · id: is missing"),
-        ({"cards": [1]}, "cards 1: 1 is no object of named fields"),
+        ({"cards": [1]}, "cards 1: 1 is not an object of named fields"),
         ({"cards": 1}, "cards: 1 is not a list"),
         ({"changes": [{"gpu": "rtx-3090", "date": "2026-11-01"}]}, "rtx-3090: is empty"),
         ({"changes": [{"gpu": "a", "power_limit_watts": -5, "date": "2026-11-01"}]}, "a · power_limit_watts: must be"),
@@ -220,9 +220,9 @@ def test_files_join_export_and_lose_a_card(file: Path) -> None:
         (MINE | {"notes": ["fine", "two\nlines"]}, r"my-4090-48gb · notes.1: contains '\n'"),
         (
             MINE | {"bandwidth_bytes_per_s": float("inf")},
-            "bandwidth_bytes_per_s: a number of too many digits is no number below",
+            "bandwidth_bytes_per_s: a number of too many digits is not a number below",
         ),
-        (MINE | {"memory_bytes": 10**30}, "memory_bytes: an integer of more than 30 digits is no number below"),
+        (MINE | {"memory_bytes": 10**30}, "memory_bytes: an integer of more than 30 digits is not a number below"),
         ([MINE | {"memory_bytes": 10**29}], "my-4090-48gb · memory_bytes: must be at most 1,125,899,906,842,624"),
         (MINE | {"released": "2026-13"}, "released: '2026-13' is not a year, month or date"),
         (MINE | {"released": "26"}, "released: '26' is not a year"),

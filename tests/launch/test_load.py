@@ -50,10 +50,10 @@ def test_a_modelfile_is_read_alone_and_with_its_server(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("run.sh", "echo hello", "starts no program that is read"),
-        ("run.sh", "echo 'hello", "a quotation that does not end"),
+        ("run.sh", "echo hello", "starts none of the supported programs"),
+        ("run.sh", "echo 'hello", "a quotation mark without its pair"),
         ("compose.yaml", "services: {}", "is not a file of Docker Compose"),
-        ("compose.yaml", "services: {a: {command: [sleep]}}", "starts no program that is read"),
+        ("compose.yaml", "services: {a: {command: [sleep]}}", "starts none of the supported programs"),
         ("run.sh", "trl sft --config none.yaml", "names the file 'none.yaml'"),
     ],
 )

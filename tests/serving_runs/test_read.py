@@ -42,7 +42,7 @@ def test_a_file_with_a_run_a_line_has_several():
         ("{}", "no measured serving run"),
         ('{"benchmarks": [3, {"metrics": 1}]}', "no measured serving run"),
         ("up 1\n", "no measured serving run"),
-        ("[1]", "line 1 is no sample"),
+        ("[1]", "line 1 is not a sample"),
     ],
 )
 def test_other_texts_are_refused(tmp_path, text, message):

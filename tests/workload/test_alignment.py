@@ -67,7 +67,7 @@ def test_what_a_pair_a_group_and_an_engine_count():
 
 def test_groups_fill_the_sequences_of_all_replicas():
     one = Training(alignment={"method": "grpo", "group": 8}, micro_batch=2, gradient_accumulation=2)
-    with pytest.raises(SpecError, match="4 completions, which is no multiple of the group size 8"):
+    with pytest.raises(SpecError, match="4 completions, which is not a multiple of the group size 8"):
         with_defaults(one, small_llama(), 1)
     assert with_defaults(one, small_llama(), 2)
     assert in_whole_groups(one, 1).gradient_accumulation == 4

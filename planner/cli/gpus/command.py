@@ -25,6 +25,7 @@ from planner.hardware.power import (
     NOISE_UNKNOWN,
     Build,
     BuildCards,
+    Circuit,
     PowerAndCooling,
     PowerFigure,
     Rating,
@@ -258,7 +259,9 @@ def _field_lines(schema: QuerySchema[Any]) -> str:
 
 def add_build_options(group: argparse._ArgumentGroup) -> None:
     """Add `--build` and the options that apply to builds."""
-    group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of GPUs: "2 x RTX 5090" l4')
+    group.add_argument(
+        "--build", metavar="GPUS", nargs="+", help='power and cooling of a machine with "2 x RTX 5090" l4'
+    )
     group.add_argument(
         "--host-watts",
         metavar="W",
@@ -307,7 +310,7 @@ def _print_system(arguments: argparse.Namespace, system: System, highest_watts: 
     if arguments.json:
         print(to_json(_power_needs_record(PowerAndCooling(steps, (), ())), indent=2).decode())
     else:
-        print(f"{system.name}, {circuit.name}\n\n{_power_figures_table(steps)}")
+        print(f"{_power_answer(steps, circuit)}\n\n{system.name}, {circuit.name}\n\n{_power_figures_table(steps)}")
     return 0
 
 
@@ -343,21 +346,32 @@ def _power_needs_record(needs: PowerAndCooling) -> dict[str, object]:
 
 def _power_figures_table(steps: Sequence[PowerFigure]) -> str:
     rows = [(step.title, _value_with_unit_text(step.value, step.unit), step.formula, step.source) for step in steps]
-    return table(_BUILD_HEADS, rows, terminal_width(), wraps=True)
+    return table(_BUILD_HEADS, rows, terminal_width())
 
 
 def _build_text(build: Build, needs: PowerAndCooling) -> str:
     width = terminal_width()
     named = " + ".join(map(_cards_text, build.cards))
+    warnings = _titled_list("Warnings:", needs.warnings, width) if needs.warnings else "No warnings."
     return "\n\n".join(
         (
+            f"{wrap(_power_answer(needs.steps, build.circuit), width)}\n{warnings}",
             wrap(f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width),
             _power_figures_table(needs.steps),
             f"{_titled_list('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
-            f"{_titled_list('Noise:', (f'unknown, {NOISE_UNKNOWN}.',), width)}",
-            _titled_list("Warnings:", needs.warnings, width) if needs.warnings else "No warnings.",
+            f"{_titled_list('Noise:', (f'unknown; {NOISE_UNKNOWN}.',), width)}",
         )
     )
+
+
+def _power_answer(steps: Sequence[PowerFigure], circuit: Circuit) -> str:
+    """Return what the machine needs, as a sentence."""
+    needs = {step.key: step.value for step in steps}
+    wall, circuits, supply = (needs.get(key) for key in ("wall", "circuits", "supply"))
+    if wall is None or circuits is None:
+        return "What it draws from the wall is unknown."
+    supplied = "" if supply is None else f"an ATX 3 power supply of {supply:,.0f} W or more, and "
+    return f"Needs {supplied}{fmt.plural(int(circuits), 'circuit')} of {circuit.name}: {wall:,.0f} W from the wall."
 
 
 def _cards_text(cards: BuildCards) -> str:

@@ -192,7 +192,7 @@ def print_comparison(
             TableColumn("", flexible=True),
             *(TableColumn(entry.title, "right", flexible=True) for entry in entries),
         ]
-        shown = table(heads, list(_comparison_lines(entries, rows)), terminal_width(), wraps=True)
+        shown = table(heads, list(_comparison_lines(entries, rows)), terminal_width())
         notes = "".join(f"\n{note}" for note in compared_notes(entries, placements))
         print(f"{shown}\n\n* best in its row{notes}")
     return 0

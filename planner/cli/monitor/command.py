@@ -58,16 +58,16 @@ from planner.present.monitor.readings import setup_check_text
 from planner.present.trackers.tracking import LiveTracking
 
 _DESCRIPTION: Final = """\
-Show live readings of the GPUs of this machine, of NVIDIA, AMD, Intel and Apple, or of another one over SSH:
-utilization, memory, power, temperature, clocks, processes and faults. In a terminal, the arrow keys, Page Up and Page
-Down scroll; q or Ctrl+C stops."""
+Show live readings of the GPUs (NVIDIA, AMD, Intel, Apple) of this machine, or of another one over SSH: utilization,
+memory, power, temperature, clocks, processes and faults. In a terminal, the arrow keys, Page Up and Page Down scroll; q
+or Ctrl+C stops."""
 _EXAMPLES: Final = """\
 examples:
   gpu-planner monitor
   gpu-planner monitor --interval 0.5
   gpu-planner monitor --once --json
   gpu-planner monitor --once --details
-  gpu-planner monitor --json > cards.jsonl
+  gpu-planner monitor --json > gpus.jsonl
   gpu-planner monitor --doctor
   gpu-planner monitor --record run.gpurec
   gpu-planner monitor --replay run.gpurec --speed 10 --from 1:30
@@ -128,7 +128,7 @@ def _requested_history_updates(
 def make_parser() -> Parser:
     """Return the parser of the command's options."""
     parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
-    parser.add_argument(
+    parser.add_argument_group("machine [this one]").add_argument(
         "machine",
         metavar="ssh://HOST",
         nargs="?",

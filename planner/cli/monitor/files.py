@@ -73,7 +73,10 @@ def add_file_options(parser: Parser) -> None:
         help=f"experiment tracker to export to: {', '.join(TRACKERS)}",
     )
     group.add_argument(
-        "--plan", metavar="PLAN.json", type=Path, help="record, export or serve this plan, too, beside what is measured"
+        "--plan",
+        metavar="PLAN.json",
+        type=Path,
+        help="add what this plan predicts to the recording, the export or the served metrics",
     )
     group.add_argument("--import", dest="log", metavar="LOG", type=Path, help="convert a log to the --record file")
     group.add_argument(

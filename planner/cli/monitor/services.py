@@ -88,7 +88,9 @@ def add_service_options(parser: Parser) -> None:
         const="dashboard",
         help="print a Grafana dashboard of what --serve exposes, as JSON",
     )
-    group.add_argument("--wire", action="store_true", help="answer a monitor on another machine, which starts this")
+    group.add_argument(
+        "--wire", action="store_true", help="what `monitor ssh://HOST` starts on HOST; not for the terminal"
+    )
 
 
 def check_service_options(arguments: argparse.Namespace) -> None:

@@ -159,17 +159,17 @@ examples:
   gpu-planner serve-plan plan.json --trace requests.csv --speed 2 --ttft p99=2s --json
 
 Latencies: --ttft is the time to the first token, --itl the time between two tokens, --tpot its mean over a request,
---e2e the time to the last token. A target is a percentile or the mean, and a time: p95=1s, p99=50ms, mean=200ms; p95 is
-meant if only a time is given. --goodput 99%,ttft=1s,tpot=50ms: this share of the requests meets all of these limits.
+--e2e the time to the last token. A target is a percentile or the mean, and a time with its unit: p95=1s, p99=50ms,
+mean=200ms; 1s alone means p95=1s. --goodput 99%,ttft=1s,tpot=50ms: this share of requests meets all of these limits.
 Lengths: 1500 for all requests alike, or MEDIAN:P90, such as 800:3000, for lengths that differ (log-normal).
 Traces: CSV or JSONL with arrival, input and output tokens, and the layouts of Azure's and Mooncake's traces.
 
 --measured simulates the traffic of a measured run on the plan's GPUs, and prints both: the /metrics of vLLM, SGLang,
 TensorRT-LLM or llama-server, or a result of `vllm bench serve`, SGLang's bench_serving, guidellm or AIPerf.
 
-Without --profile, vLLM serves. Ranges cover 80 % of measurements. --json prints one object: with a search wish,
-options (best first, each with its plan and simulation), left_out and nearest; with a simulation its latencies, targets,
-cache and one minute in detail; with --curve a list of both. Times are in seconds.
+Without --profile, vLLM serves. Ranges cover 80 % of measurements. --json prints one object: of a search its wish (what
+was asked), options (best first, each with its plan and simulation), left_out and nearest; of a simulation its
+latencies, targets, cache and one minute in detail; with --curve a list of both. Times are in seconds.
 
 exit codes: 0 done, 1 the targets are not met (only with --check), 2 invalid input"""
 _LISTED: Final = 10
@@ -309,7 +309,7 @@ def make_parser() -> Parser:
     )
     search = parser.add_details("the search")
     search.add_argument("--search", action="store_true", help="find the number of GPUs even if it is given")
-    search.add_argument("--objective", metavar="WHAT", help="fewest usd, cards or watts [usd]")
+    search.add_argument("--objective", metavar="WHAT", help="what to minimize: usd, cards (GPUs) or watts [usd]")
     search.add_argument("--counts", metavar="NUMBERS", help="GPUs per replica, comma-separated [1,2,4,8]")
     search.add_argument("--most-gpus", metavar="N", help="maximum number of GPUs of all replicas together [64]")
     search.add_argument("--vendor", metavar="NAMES", help="only these vendors, comma-separated")
@@ -323,7 +323,7 @@ def make_parser() -> Parser:
     search.add_argument("--surely", action="store_true", help="meet the targets over the whole range of the estimate")
     how = parser.add_details("how requests are served")
     how.add_argument("--router", metavar="NAME", help="round-robin, least-loaded or prefix-aware [round-robin]")
-    how.add_argument("--no-prefix-cache", action="store_true", help="never use the cache of earlier requests again")
+    how.add_argument("--no-prefix-cache", action="store_true", help="do not reuse the KV cache of earlier requests")
     how.add_argument(
         "--disaggregate", metavar="P+D", help="P replicas read prompts and D others answer, such as 2+4 (with --count)"
     )

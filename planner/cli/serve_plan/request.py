@@ -45,7 +45,7 @@ _SECONDS: Final = {
 }
 _TIME: Final = re.compile(r"\s*(?P<number>\d*\.?\d+)\s*(?P<unit>ms|s)\s*")
 _LATENCIES: Final = ("ttft", "itl", "tpot", "e2e")
-_HELP: Final = "--help explains every option."
+_HELP: Final = "--help-all explains every option."
 _DEFAULT_INPUT: Final = 1_000
 _DEFAULT_OUTPUT: Final = 300
 Part = TypeVar("Part", bound=Spec)
@@ -105,7 +105,7 @@ def _arrivals(arguments: argparse.Namespace) -> Arrivals:
         return _checked("--clients", ConcurrentClients, clients=clients, think_seconds=pause)
     if arguments.rate is None:
         hint = "Add --rate 4/s, --clients 32 or --trace FILE."
-        raise SpecError("--rate", "how many requests arrive is missing", hint)
+        raise SpecError("--rate", "the rate of requests is missing", hint)
     rate, burstiness = parse_rate(arguments.rate), _number(arguments, "burstiness")
     return _checked(
         "--rate", RandomArrivals, requests_per_second=rate, burstiness=1.0 if burstiness is None else burstiness
@@ -152,11 +152,11 @@ def parse_rate(text: str) -> float:
     """Return the requests per second of a rate, such as `4/s`, `240/min` or `10k/day`; per second without a unit.
 
     Raises:
-        SpecError: If the text is no rate.
+        SpecError: If the text is not a rate.
     """
     found = _RATE.fullmatch(text.removesuffix("req"))
     if found is None:
-        raise SpecError("--rate", f"{text!r} is no rate", "Write requests per time: 4/s, 240/min or 10000/day.")
+        raise SpecError("--rate", f"{text!r} is not a rate", "Write requests per time: 4/s, 240/min or 10000/day.")
     number = option_value("--rate", found["number"], AMOUNT)
     assert isinstance(number, int | float)
     return number / _SECONDS[found["unit"] or "s"]
@@ -168,7 +168,7 @@ def _lengths(option: str, text: str) -> Lengths:
     if len(parts) == 1:
         return _checked(option, FixedLength, tokens=parts[0])
     if len(parts) != 2:
-        raise SpecError(option, f"{text!r} is no length", "Write N, or MEDIAN:P90 such as 800:3000.")
+        raise SpecError(option, f"{text!r} is not a length", "Write N, or MEDIAN:P90 such as 800:3000.")
     return _checked(option, LogNormalLength, median_tokens=parts[0], p90_tokens=parts[1])
 
 
@@ -216,7 +216,7 @@ def targets_from(arguments: argparse.Namespace) -> Targets:
     for name in _LATENCIES:
         for text in getattr(arguments, name):
             try:
-                limits.append(parse_latency_target(name, text if "=" in text else f"p95={text}"))
+                limits.append(parse_latency_target(name, text))
             except SpecError as error:
                 raise SpecError(f"--{name}", error.reason, error.hint) from error
     preset = preset_from(arguments)
@@ -244,7 +244,7 @@ def parse_goodput(text: str) -> Goodput:
                 raise ValueError(limit)
             fields[f"{name.strip()}_seconds"] = float(found["number"]) / (1_000 if found["unit"] == "ms" else 1)
     except ValueError as error:
-        raise SpecError("--goodput", f"{text!r} is no goodput target", hint) from error
+        raise SpecError("--goodput", f"{text!r} is not a goodput target", hint) from error
     if not limits:
         raise SpecError("--goodput", "has no limit", hint)
     return _checked("--goodput", Goodput, **fields)
@@ -262,7 +262,7 @@ def setup_from(arguments: argparse.Namespace) -> ServingSetup:
     if arguments.disaggregate is not None:
         found = re.fullmatch(r"\s*(\d{1,6})\s*\+\s*(\d{1,6})\s*", arguments.disaggregate)
         if found is None:
-            reason = f"{arguments.disaggregate!r} is no such split"
+            reason = f"{arguments.disaggregate!r} is not a split into replicas for prompts and for answers"
             raise SpecError("--disaggregate", reason, "Write replicas for prompts + replicas for answers, such as 2+4.")
         prefill, decode = map(int, found.groups())
         fields["disaggregation"] = _checked(

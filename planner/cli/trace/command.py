@@ -49,12 +49,12 @@ from planner.trace.run import TraceLimits, trace
 from planner.trace.user_code import find_trace_candidates
 
 _ALIVE_HEADS: Final = (
-    TableColumn("Alive at the peak", flexible=True, narrowest=11),
+    TableColumn("Alive at the peak", flexible=True, narrowest=17),
     TableColumn("Size", "right"),
     TableColumn("Share", "right"),
     TableColumn("Module", flexible=True, narrowest=10, keep="end"),
-    TableColumn("Operator", flexible=True, narrowest=10),
-    TableColumn("Shape", flexible=True, narrowest=10),
+    TableColumn("Operator", flexible=True, narrowest=8),
+    TableColumn("Shape", flexible=True, narrowest=8),
     TableColumn("Line", flexible=True, keep="end"),
 )
 _MODULE_HEADS: Final = (
@@ -92,14 +92,14 @@ def _live_tensor_table(rows: tuple[AliveRow, ...], width: int | None, top: int) 
     rest = sum(row.bytes for row in rows[top:])
     if rest:
         shown.append([f"{fmt.integer(len(rows) - top)} more", fmt.size(rest), "", "", "", "", ""])
-    return table(_ALIVE_HEADS, shown, width)
+    return table(_ALIVE_HEADS, shown, width, cuts=True)
 
 
 def _module_table(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> str:
     notable = notable_modules(rows, top)
     shown = [[row.title, row.class_name, row.parameters_text, row.size, row.share_text, row.holds] for row in notable]
     left_out = len(rows) - len(notable)
-    return table(_MODULE_HEADS, shown, width) + (
+    return table(_MODULE_HEADS, shown, width, cuts=True) + (
         f"\n{fmt.plural(left_out, 'smaller module')} left out" if left_out else ""
     )
 
@@ -162,7 +162,7 @@ def _target_of_command(arguments: argparse.Namespace, command: list[str], models
         return Target(kind="program", place=arguments.module, command_arguments=tuple(command))
     target = parse_target(arguments.target, models)
     if command and not target.is_script:
-        raise SpecError("--", f"{target.title} is no script and takes no arguments", "Use --arg for a module's.")
+        raise SpecError("--", f"{target.title} is not a script and takes no arguments", "Use --arg for a module's.")
     return target.evolve(command_arguments=tuple(command)) if command else target
 
 

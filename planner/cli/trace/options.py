@@ -107,7 +107,7 @@ def add_trace_options(parser: Parser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="value that only data has, by source line, such as net.py:42=0.1, or by kind: the fraction that each mask "
+        help="value that depends on data, by source line, such as net.py:42=0.1, or by kind: the fraction that a mask "
         "selects, how many times in a row a condition is true, the choice made, a number, an integer, or the fraction "
         "of distinct values; repeatable",
     )

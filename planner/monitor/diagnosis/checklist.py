@@ -15,7 +15,9 @@ _TUNING_GUIDE: Final = ThresholdSource("PyTorch, Performance Tuning Guide")
 _SINGLE_GPU_GUIDE: Final = ThresholdSource(
     "Hugging Face transformers, Methods and tools for efficient training on a single GPU"
 )
-_TRANSFERS: Final = sources.heuristic("copies that use a tenth of the PCIe link's bandwidth or less are no bottleneck")
+_TRANSFERS: Final = sources.heuristic(
+    "copies that use at most a tenth of the PCIe link's bandwidth do not limit a step"
+)
 
 
 class ChecklistItem(NamedTuple):

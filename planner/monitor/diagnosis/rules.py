@@ -53,7 +53,7 @@ IDLE_RULES: Final = (
         VerdictKind.INPUT_BOUND,
         "warning",
         "input-bound (the disks are slow)",
-        "Processes wait for disks while the GPU is idle: data are not read fast enough.",
+        "Processes wait for disks while the GPU is idle: data is not read fast enough.",
         (Criterion("starved_by_disk", "share", ">", 0.5, sources.IO_BOTTLENECK), IN_USE),
         advice.SLOW_DISKS,
         (("host.io_wait_fraction", "median"), ("use_fraction", "mean")),
@@ -224,7 +224,7 @@ _BALANCE_ADVICE: Final = (
     "Move work of the first rank (logging, evaluation, checkpoints) out of the step.",
 )
 _HANG_ADVICE: Final = (
-    "Look for a rank that ended, failed, or makes another number of steps: the others wait for it.",
+    "Look for a rank that ended, failed, or makes a different number of steps: the others wait for it.",
     "Find the call: py-spy dump --pid PID for each rank, or NCCL's flight recorder in PyTorch.",
 )
 

@@ -213,11 +213,15 @@ class ListenAddress(NamedTuple):
         """Return the address in `[HOST:]PORT`; without a host, that of this machine only.
 
         Raises:
-            SpecError: If it is no such address.
+            SpecError: If it is not such an address.
         """
         match = _LISTEN.fullmatch(text)
         if match is None or int(match["port"]) > 65_535:
-            raise SpecError("serve", f"{text!r} is not [HOST:]PORT", "Write it as 9836, or as 0.0.0.0:9836 for all.")
+            raise SpecError(
+                "--serve",
+                f"{text!r} is not [HOST:]PORT",
+                "Write it as 9836, or as 0.0.0.0:9836 to serve other machines, too.",
+            )
         return cls((match["host"] or LOOPBACK[0]).strip("[]"), int(match["port"]))
 
     @property

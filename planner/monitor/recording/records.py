@@ -63,7 +63,7 @@ def check_times(values: Iterable[float]) -> None:
     """
     for value in values:
         if not -_MAX_SECONDS < value < _MAX_SECONDS:
-            raise BadLineError(f"{value!r} seconds are no time")
+            raise BadLineError(f"{value!r} seconds are not a time")
 
 
 def check_texts(values: Iterable[object]) -> None:

@@ -167,9 +167,9 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANG
     """Return up to eight pieces of advice that make `plan` fit, the best first; only `changes` are permitted.
 
     Each advice is minimal: without one of its changes the plan would not fit. If only other hardware makes it fit, the
-    changes that come nearest to fitting are returned, too. For a plan that fits or has no card, these are the changes
+    changes that come nearest to fitting are returned, too. For a plan that fits or has no GPU, these are the changes
     that each save at least 1 % of its memory, the largest saving first, after a program that generates text faster. A
-    traced plan can only move to another card.
+    traced plan can only move to another GPU.
 
     **Formula** Ranked by the verdict, the cost (none, time, less work, much time, hardware; a real risk to quality
     counts as less work), the risk, and the number of changes.

@@ -18,11 +18,15 @@ Acquisition = Literal["rent", "own"]
 class Wish(Spec):
     """Limits on hardware options; `None` means no limit. Cost and time are per run, for services per month."""
 
-    budget_usd: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    budget_usd: float | None = Field(
+        default=None, gt=0, le=1e9, allow_inf_nan=False, description="highest cost of the run, or per month without one"
+    )
     max_price_usd: float | None = Field(
         default=None, gt=0, le=1e9, allow_inf_nan=False, description="purchase price of all owned GPUs together"
     )
-    deadline_hours: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
+    deadline_hours: float | None = Field(
+        default=None, gt=0, le=1e6, allow_inf_nan=False, description="longest duration of a run"
+    )
     power_limit_watts: float | None = Field(
         default=None, gt=0, le=1e8, allow_inf_nan=False, description="board power of all GPUs together"
     )
@@ -49,38 +53,38 @@ Award = Literal["cheapest", "fastest", "best value"]
 
 
 class HardwareOption(Spec):
-    """A hardware option: cards that the plan fits on, rented or owned, with throughput, job time and job cost."""
+    """A hardware option: GPUs that the plan fits on, rented or owned, with throughput, job time and job cost."""
 
     gpu: str
-    """Catalog id of the card."""
+    """Catalog id of the GPU."""
     count: int
-    """Cards of one copy of the model."""
+    """GPUs of one copy of the model."""
     having: Acquisition
-    """Whether the cards are rented or owned."""
+    """Whether the GPUs are rented or owned."""
     period: Literal["run", "month"]
     """What `usd` and `hours` are for: a run, or a month of a service or daily hours."""
     sharing: str = ""
-    """Name of the sharding across the cards; empty if the model is not sharded."""
+    """Name of the sharding across the GPUs; empty if the model is not sharded."""
     changes: tuple[str, ...] = ()
     """Changes of the plan with which it fits."""
     copies: int = 1
     """Copies of the model that the job needs."""
     machines: int = 1
-    """Machines that hold the cards of all copies."""
+    """Machines that hold the GPUs of all copies."""
     cards_per_machine: int = 1
-    """Most cards in one machine."""
+    """Most GPUs in one machine."""
     network_bytes_per_s: float | None = None
-    """Network that each card needs, if the cards of a copy are in several machines; else None."""
+    """Network that each GPU needs, if the GPUs of a copy are in several machines; else None."""
     network_usd: float | None = None
     """The network's part of an owner's cost."""
     verdict: Verdict
-    """Whether the plan fits on the cards."""
+    """Whether the plan fits on the GPUs."""
     free_bytes: int
-    """Memory that is left on the fullest card."""
+    """Memory that is left on the fullest GPU."""
     fit_probability: float | None
     """Probability that it fits, from 0 to 1."""
     tokens_per_second: float | None
-    """Tokens of all cards of a copy together; None for work that is not counted in tokens."""
+    """Tokens of all GPUs of a copy together; None for work that is not counted in tokens."""
     samples_per_second: float | None
     """Sequences, images or requests of a copy."""
     output_token_seconds: float | None = None
@@ -96,23 +100,23 @@ class HardwareOption(Spec):
     high_hours: float
     """Hours if the work goes slower than expected, in one case in ten."""
     usd: float
-    """What is billed for rented cards; the share of all costs over the horizon for owned ones."""
+    """What is billed for rented GPUs; the share of all costs over the horizon for owned ones."""
     low_usd: float
     """Lower end of the cost's range."""
     high_usd: float
     """Upper end of the cost's range."""
     power_watts: float | None
-    """Board power of all cards together, the rated maximum; None if unknown."""
+    """Board power of all GPUs together, the rated maximum; None if unknown."""
     purchase_usd: float | None = None
-    """Price of all cards that are bought, or of the servers if these have one price; None for rented or owned cards."""
+    """Price of all GPUs that are bought, or of the servers if these have one price; None for rented or owned GPUs."""
     upfront_usd: float | None = None
-    """All that is paid at the start for cards that are bought, with hosts and network."""
+    """All that is paid at the start for GPUs that are bought, with hosts and network."""
     offer: str | None = None
-    """Id of the rental offer; None for owned cards."""
+    """Id of the rental offer; None for owned GPUs."""
     provider: str | None = None
-    """Provider of the rental; None for owned cards."""
+    """Provider of the rental; None for owned GPUs."""
     mode: RentMode | None = None
-    """Rental type; None for owned cards."""
+    """Rental type; None for owned GPUs."""
     price_date: str | None = None
     """Day of the price; None if unknown."""
     comparable: bool = True

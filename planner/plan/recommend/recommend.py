@@ -47,7 +47,7 @@ def recommend(
     that of a token.
 
     Raises:
-        SpecError: If the plan does not fit its model, the job's hours cannot be computed on any card, or its region is
+        SpecError: If the plan does not fit its model, the job's hours cannot be computed on any GPU, or its region is
             unknown.
     """
     limits = wish or Wish()

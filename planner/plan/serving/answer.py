@@ -25,7 +25,7 @@ Objective = Literal["usd", "cards", "watts"]
 
 
 class ServingWish(Spec):
-    """Choices of a search for the hardware of a service, and the figure that it minimises."""
+    """What a search for the hardware of a service may choose from, and the figure that it minimizes."""
 
     objective: Objective = "usd"
     gpus: tuple[str, ...] = Field(default=(), description="only these GPUs, by catalog id; empty: all that can be had")
@@ -66,20 +66,20 @@ class Consequence(Spec):
 
 
 class ServingOption(Spec):
-    """Hardware that meets the targets: cards, replicas and settings, with its cost and its simulation."""
+    """Hardware that meets the targets: GPUs, replicas and settings, with its cost and its simulation."""
 
     plan: Plan
-    """The plan on these cards, which can be opened and launched."""
+    """The plan on these GPUs, which can be opened and launched."""
     replicas: int
     """Copies of the model."""
     cards_per_replica: int
-    """Cards that share one copy."""
+    """GPUs that share one copy."""
     hardware: HardwareOption | None
     """How it is rented or bought, and what it costs per month; None if no price is known."""
     simulation: ServingSimulation
     """Its simulated service."""
     watts: float | None
-    """Rated power of all cards together; None if unknown."""
+    """Rated power of all GPUs together; None if unknown."""
     changes: tuple[str, ...] = ()
     """Settings that differ from those of the plan."""
     consequences: tuple[Consequence, ...] = ()

@@ -110,7 +110,7 @@ def plan_serving(
 ) -> Iterator[ServingAnswer]:
     """Yield the state of a search for hardware on which `plan`'s model answers `traffic` within `targets`.
 
-    The state is yielded after each configuration: a kind of card, a number of cards for each replica, and settings. The
+    The state is yielded after each configuration: a kind of GPU, a number of GPUs for each replica, and settings. The
     last one is complete, unless `stop` returned true. The number of replicas is the least with which the targets hold
     in a simulation of the share of one replica; the option is then simulated as a whole. A plan without a program is
     served by vLLM. A configuration is left out without a simulation if it needs more than the best one even if its
@@ -118,7 +118,7 @@ def plan_serving(
 
     Raises:
         SpecError: If the plan trains, names a model that the catalog does not have, or asks for what its program does
-            not do, if the wish names an unknown card, or if the traffic has no rate.
+            not do, if the wish names an unknown GPU, or if the traffic has no rate.
     """
     limits = wish or ServingWish()
     question = _question(plan, catalog, traffic, targets, today, limits, setup or ServingSetup(), requests, seed, stop)

@@ -39,14 +39,14 @@ def simulate_serving(
     ranges: bool = True,
     stop: Callable[[], bool] = lambda: False,
 ) -> ServingSimulation | None:
-    """Return the simulated service of `plan`, whose cards answer `traffic`; None as soon as `stop` returns true.
+    """Return the simulated service of `plan`, whose GPUs answer `traffic`; None as soon as `stop` returns true.
 
     The plan's `workload.parallel.data` replicas answer `requests` requests, which are the same for the same `seed`. A
     context length that the plan leaves open is that of the longest request. Where nothing can be simulated, the result
     has the reason in `unsupported`.
 
     Raises:
-        SpecError: If the plan names a model or a card that the catalog does not have.
+        SpecError: If the plan names a model or a GPU that the catalog does not have.
     """
     deployment = deploy_plan(plan, catalog, traffic, setup or ServingSetup(), requests=requests, seed=seed)
     if isinstance(deployment, str):
@@ -70,7 +70,7 @@ def serving_curve(
     Nothing is yielded for traffic without a rate, or once `stop` returns true.
 
     Raises:
-        SpecError: If the plan names a model or a card that the catalog does not have.
+        SpecError: If the plan names a model or a GPU that the catalog does not have.
     """
     own = traffic.requests_per_second
     deployment = deploy_plan(plan, catalog, traffic, setup or ServingSetup(), requests=requests, seed=seed)

@@ -63,7 +63,7 @@ def dates_sentence(answer: Decision, today: date, terms: Iterable[MoneyTerm] = (
         age = age_phrase(days_since(oldest, today))
         aged = f"Oldest price: {_term_priced_on(oldest, terms)}{fmt.date(oldest)}, {age}."
     undated = tuple(_term_in_sentence(name) for name in dict.fromkeys(answer.undated))
-    bare = f"Without a date: {fmt.listing(undated)}." if undated else ""
+    bare = f"Prices without a date: {fmt.listing(undated)}." if undated else ""
     return " ".join(part for part in (aged, bare) if part)
 
 

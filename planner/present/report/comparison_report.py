@@ -30,10 +30,10 @@ _HEADS: Final = ("First", "Second", "Difference")
 
 
 def report_on_two_plans(plan: Plan, other: Plan, catalog: Catalog, today: date) -> Report:
-    """Return the report on `plan` beside `other`, with prices as of `today`, followed by all about both.
+    """Return a report that compares `plan` with `other`, then describes each, with prices as of `today`.
 
     Raises:
-        SpecError: If a plan names a model or a card that the catalog does not have.
+        SpecError: If a plan names a model or a GPU that the catalog does not have.
     """
     first, second = (evaluate_for_report(each, catalog, today) for each in (plan, other))
     view = versus_view(

@@ -103,7 +103,7 @@ def report_on_plan(plan: Plan, catalog: Catalog, today: date) -> Report:
     """Return the report on `plan` with prices as of `today`.
 
     Raises:
-        SpecError: If the plan names a model or a card that the catalog does not have.
+        SpecError: If the plan names a model or a GPU that the catalog does not have.
     """
     return report_on_evaluated_plan(evaluate_for_report(plan, catalog, today))
 

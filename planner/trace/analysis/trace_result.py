@@ -123,7 +123,7 @@ def conclude(
 ) -> TraceResult:
     """Return a trace's result: the peak memory of `recording`, the peak's origin, and whether the run fits on `gpu`.
 
-    The part of the analysis that does not depend on the card is cached: another card takes only one replay.
+    The part of the analysis that does not depend on the GPU is cached: another GPU takes only one replay.
     """
     analysis = _analyze_recording(recording, settings)
     memory = traced_memory(analysis.facts, gpu, usable, count, other_processes_bytes)

@@ -2,7 +2,7 @@
 
 **Source**: axolotl 0.19.0 `utils/schemas/{config,training,peft,model,fsdp}.py` for keys and defaults,
 `utils/config/__init__.py` (`resolve_dtype`: parameters are loaded in 16 bits where it computes so) and
-`loaders/model.py` (`_set_quantization_config`: NF4 with double quantisation).
+`loaders/model.py` (`_set_quantization_config`: NF4 with double quantization).
 """
 
 import re

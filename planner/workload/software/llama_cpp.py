@@ -22,7 +22,7 @@ def _split_numbers(value: object) -> object:
             raise ValueError(f"{part!r} is neither a layer's number nor a range such as 0-11")
         ends = (int(first), int(last) if dash else int(first))
         if ends[0] > ends[1] or ends[1] >= _MOST_LAYERS:
-            raise ValueError(f"{part!r} is no range of layers: begin with the lower number, below {_MOST_LAYERS:,}")
+            raise ValueError(f"{part!r} is not a range of layers: begin with the lower number, below {_MOST_LAYERS:,}")
         layers.update(range(ends[0], ends[1] + 1))
     return tuple(sorted(layers))
 

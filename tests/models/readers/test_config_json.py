@@ -43,7 +43,7 @@ def test_a_file_and_the_folder_that_holds_it_read_the_same(tmp_path: Path) -> No
         pytest.param(b'"llama"', "holds a JSON str", id="text"),
         pytest.param(b"[" * 200_000, "nested too deep", id="deep-lists"),
         pytest.param(b'{"a": ' * 200_000, "nested too deep", id="deep-objects"),
-        pytest.param(b'{"model_type": "llama", "hidden_size": NaN}', "hidden_size: nan is no number", id="nan"),
+        pytest.param(b'{"model_type": "llama", "hidden_size": NaN}', "hidden_size: nan is not a number", id="nan"),
         pytest.param(
             b'{"model_type": "llama", "hidden_size": -Infinity}',
             "hidden_size: a number of too many digits",

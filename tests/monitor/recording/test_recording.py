@@ -96,7 +96,7 @@ def test_bad_lines_are_skipped_and_counted():
 def test_a_value_beyond_any_card_is_named_with_its_field():
     too_large = b'{"inventory":{"driver":"580","devices":[{"facts":{"memory_total_bytes":1e30}}]}}'
     found = opened(member(HEADER, too_large, record_line(SAMPLES_OF_TWO_MINUTES[0]).rstrip()))
-    assert found.loss.reason == "inventory.devices.0.facts.memory_total_bytes: 1e+30 is no number below 10³⁰"
+    assert found.loss.reason == "inventory.devices.0.facts.memory_total_bytes: 1e+30 is not a number below 10³⁰"
 
 
 def test_an_inventory_is_never_later_than_the_sample_after_it():

@@ -40,7 +40,7 @@ def plain(text: str) -> str:
 
 def test_the_oldest_price_is_told_with_what_has_no_date():
     assert dates_sentence(decision_to_rent(undated=("cards", "cards", "licence")), TODAY) == (
-        "Oldest price: 10 November 2026, 12 days old, recent. Without a date: GPUs and licenses."
+        "Oldest price: 10 November 2026, 12 days old, recent. Prices without a date: GPUs and licenses."
     )
     paid = MoneyTerm("energy", 5.0, "t", (MoneySymbol("t", 5, "USD", "me", "2026-11-10"),), "me", "quoted", None, 5, 5)
     assert dates_sentence(decision_to_rent(undated=()), TODAY, (paid,)) == (
