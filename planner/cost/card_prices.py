@@ -208,7 +208,6 @@ def _spreads_by_kind(cards: list[Purchase], launch: PricePoint | None, today: da
 
 
 def _purchase_doubts(purchase: Purchase) -> tuple[str, ...]:
-    """Return the reasons why a purchase price is not comparable with others."""
     doubts = (
         (f"one of {', '.join(purchase.candidates)}: the source is ambiguous", bool(purchase.candidates)),
         (purchase.doubt or "", purchase.doubt is not None),

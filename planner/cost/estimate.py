@@ -135,7 +135,6 @@ def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Through
 
 
 def _rental_modes(market: RentalMarket, case: RentOrBuyCase | None) -> Iterator[RentalMode]:
-    """Yield the cost of the job in each rental mode that is offered."""
     demand = market.demand
     per_year = demand.periods_per_year
     for found in market.quotes():
@@ -153,7 +152,6 @@ def _rental_modes(market: RentalMarket, case: RentOrBuyCase | None) -> Iterator[
 
 
 def _machines(market: RentalMarket, result: CostResult, case: RentOrBuyCase | None) -> Machines:
-    """Return the machines for the result; without `case`, no figures of owning are known."""
     groups = market.demand.groups if case is None else case.shape.groups
     cards, watts = groups * market.count, market.gpu.drawn_watts
     return Machines(
@@ -254,7 +252,6 @@ def _rental_notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]
 
 
 def _commitment_notes(chosen: RentQuote, inputs: _EstimateInputs) -> Iterator[str]:
-    """Yield notes on how a commitment is paid."""
     term, years = TERM_YEARS.get(chosen.mode), inputs.terms.horizon_years
     if term is None:
         return

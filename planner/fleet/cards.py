@@ -347,7 +347,6 @@ def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) ->
 
 
 def _selector(card: _Gathered) -> dict[str, str]:
-    """Return the labels that select the series of a card in its Prometheus."""
     wanted = (card.exporter.uuid, card.exporter.number, "instance", *card.exporter.mig[:1])
     return {name: card.labels[name] for name in wanted if card.labels.get(name)}
 

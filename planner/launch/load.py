@@ -128,7 +128,6 @@ def _with_slurm_cards(recipe: Recipe, text: str) -> Recipe:
 
 
 def _recipe_in_script(text: str, environment: Mapping[str, str], path: Path) -> Recipe:
-    """Return the recipe of the first command in a script that is read."""
     variables = dict(environment)
     for words in _commands(text, variables, path):
         if _program_in(words) is not None:

@@ -255,7 +255,6 @@ class Nvml(DriverCalls):
         return None
 
     def _timed_call(self, name: str, card: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-        """Call an NVML function as the pending call, and convert its errors."""
         try:
             return self.timed(name, card, function, *arguments)
         except self._binding.NVMLError as error:
@@ -273,7 +272,6 @@ class Nvml(DriverCalls):
 
 
 def _field_value(value: Any) -> float | Cause:
-    """Return the number in an NVML field value, or the cause of its absence."""
     if value.nvmlReturn:
         return missing_reading_cause(value.nvmlReturn)
     member = _VALUE_MEMBERS.get(value.valueType)

@@ -255,7 +255,6 @@ def _sum_of(name: str, samples: tuple[MetricSample, ...]) -> float:
 
 
 def _percentile(percent: float, ends: list[float], counts: Mapping[float, float]) -> MeasuredPercentile | None:
-    """Return a percentile of a histogram with its bucket, None in a bucket without an end."""
     if not ends or counts[ends[-1]] <= 0:
         return None
     rank = percent / 100 * counts[ends[-1]]

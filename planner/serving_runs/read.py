@@ -121,7 +121,6 @@ def runs_of_results(document: Mapping[str, Any]) -> tuple[ServingRun, ...]:
 
 
 def _vllm_run(document: Mapping[str, Any]) -> ServingRun:
-    """Return the run of `vllm bench serve --save-result`."""
     values = _bench_values(document, _VLLM_LATENCIES)
     values["model"] = _text(document.get("model_id"))
     values["failed_requests"] = _count(document.get("failed"))
@@ -134,7 +133,6 @@ def _vllm_run(document: Mapping[str, Any]) -> ServingRun:
 
 
 def _sglang_run(document: Mapping[str, Any]) -> ServingRun:
-    """Return the run of a line that SGLang's `bench_serving` writes."""
     values = _bench_values(document, _SGLANG_LATENCIES)
     values["total_tokens_per_s"] = _number(document.get("total_throughput"))
     backend = _text(document.get("backend")) or ""
@@ -231,7 +229,6 @@ def _guidellm_run(benchmark: Mapping[str, Any], metrics: Mapping[str, Any]) -> S
 
 
 def _successful(value: object) -> Mapping[str, Any]:
-    """Return the summary of successful requests in a metric of guidellm, empty without one."""
     found = value.get("successful") if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
 

@@ -306,7 +306,6 @@ def _rate_of_return(case: RentOrBuyCase, streams: CashFlows) -> float | None:
 
 
 def _colocation_notes(case: RentOrBuyCase) -> Iterator[str]:
-    """Yield a note on how electricity is paid for in colocation."""
     if case.central["colocation_usd_per_kw_month"]:
         included = case.shape.colocation_power == "included"
         yield _POWER_INCLUDED if included else _POWER_METERED

@@ -52,7 +52,6 @@ def _price_limits(offers: Sequence[Offer]) -> tuple[float, float]:
 
 
 def _newest_prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
-    """Return the newest price of each machine and rental mode."""
     by_age = sorted(offers, key=lambda offer: offer.price_date or "")
     return {
         (offer.instance, offer.region, offer.gpu_count, mode): price for offer in by_age for mode, price in offer.prices
@@ -123,7 +122,6 @@ class Refresh:
     def _provider_results(
         self, source: PriceSource, fetched: FetchedFile, rows: Sequence[Listing | RejectedRow]
     ) -> list[tuple[ProviderPrices, ProviderOutcome]]:
-        """Return each provider's offers in a fetched file, with the provider's result."""
         on_time = [self._reject_future_date(row) for row in rows]
         offers, refused = merge_listings(on_time, self._matcher, f"{source.title} ({fetched.url})")
         if not offers:
@@ -176,7 +174,6 @@ class Refresh:
         return outcomes
 
     def _previous_offers(self, provider: str, stored: StoredPrices) -> tuple[Offer, ...]:
-        """Return the offers of `provider` that were in use before the update."""
         part = stored.snapshot.part(provider)
         if part is not None:
             return part.offers

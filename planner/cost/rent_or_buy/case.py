@@ -335,7 +335,6 @@ def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: s
 
 
 def _rent_figure(quote: RentQuote) -> Figure:
-    """Return the rent per billed group-hour."""
     price = quote.machine_usd / quote.billed_hours
     low, high = quote.offer.price_range
     return Figure(

@@ -96,7 +96,6 @@ def _split_by_model(buffers: Iterable[tuple[int, LoggedAmount]]) -> Iterator[lis
 
 
 def _sum_bytes(buffers: list[LoggedAmount]) -> int:
-    """Return the total bytes of the buffers of one loaded model."""
     return sum(item.bytes for item in buffers)
 
 
@@ -110,7 +109,6 @@ def _sums_per_device(buffers: list[LoggedAmount]) -> list[LoggedAmount]:
 
 
 def _sum_of_amounts(first: LoggedAmount, second: LoggedAmount) -> LoggedAmount:
-    """Return the memory amount `first` with the bytes of `second` added."""
     return first.evolve(
         bytes=first.bytes + second.bytes,
         low_bytes=first.low_bytes + second.low_bytes,
@@ -132,7 +130,6 @@ def _breakdown_amounts(text: LogText, without_buffers: bool) -> Iterator[LoggedA
 def _device_breakdown_amounts(
     device: str, match: re.Match[str], line: LogLine, without_buffers: bool
 ) -> Iterator[LoggedAmount]:
-    """Yield the amounts in one device's row of the memory breakdown."""
     total, _free, _self, model, context, compute, unaccounted = (
         truncated_amount(match[group], MIB) for group in range(2, 9)
     )

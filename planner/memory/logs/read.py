@@ -86,7 +86,6 @@ def _log_reading(
     measured: tuple[LoggedAmount, ...],
     figures: tuple[LoggedFigure, ...],
 ) -> LogReading:
-    """Return the reading of a log from its formats, amounts and speeds, with the facts that engines print."""
     build, file, card = read_llama_bench_facts(log) if "llama-bench" in formats else (None, None, None)
     vllm = read_vllm_facts(log) if "vllm" in formats else VllmFacts()
     llama = read_llama_cpp_facts(log) if "llama.cpp" in formats else LlamaCppFacts()
@@ -107,7 +106,6 @@ def _log_reading(
 
 
 def _cache_tokens(figures: tuple[LoggedFigure, ...]) -> int | None:
-    """Return the size of the KV cache among `figures`, None if none states it."""
     return next((round(figure.value) for figure in figures if figure.name == "cache-tokens"), None)
 
 

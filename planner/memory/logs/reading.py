@@ -80,7 +80,6 @@ class LogText:
             yield LogLine(number, below, start)
 
     def _line_starts(self, marks: tuple[str, ...]) -> set[int]:
-        """Return the offsets of all lines that contain one of `marks`."""
         starts: set[int] = set()
         for mark in marks:
             at = self.text.find(mark)
@@ -94,7 +93,6 @@ class LogText:
         return starts
 
     def _line_start_before(self, at: int) -> int:
-        """Return the offset at which the line containing offset `at` starts."""
         return self.text.rfind("\n", 0, max(at + 1, 0)) + 1
 
     def _line_at(self, start: int) -> str:

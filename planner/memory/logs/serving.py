@@ -114,5 +114,4 @@ def _exact(size: int) -> PrintedAmount:
 
 
 def _line_of(text: LogText, marks: tuple[str, ...]) -> LogLine:
-    """Return the first line with one of `marks`."""
     return next(text.lines_with(*marks))

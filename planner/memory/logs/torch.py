@@ -133,7 +133,6 @@ def read_torch_errors(text: LogText) -> Iterator[LoggedAmount]:
 def _message_amounts(
     message: str, requested: PrintedAmount, line: LogLine, device: str | None
 ) -> Iterator[LoggedAmount]:
-    """Yield the amounts in one out-of-memory message, including the failed request."""
     yield from _process_amounts(message, line, device)
     for item in _MESSAGE_PATTERNS:
         found = item.pattern.search(message)
@@ -191,7 +190,6 @@ def _matched_amount(match: re.Match[str], skipped_groups: int = 0) -> PrintedAmo
 
 
 def _sum_of_amounts(first: PrintedAmount, second: PrintedAmount) -> PrintedAmount:
-    """Return the sum of two printed sizes with its bounds."""
     return PrintedAmount(first.bytes + second.bytes, first.low + second.low, first.high + second.high)
 
 
@@ -241,12 +239,10 @@ def _segments_and_histories(text: LogText) -> tuple[list[dict[str, object]], lis
 
 
 def _json_objects(value: object) -> list[dict[str, object]]:
-    """Return the JSON objects in the list `value`, empty if it is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _json_integer(value: object) -> int:
-    """Return `value` if it is an integer, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
@@ -336,7 +332,6 @@ def read_training(text: LogText) -> Iterator[LoggedAmount]:
 
 
 def _peak_amounts(line: LogLine) -> Iterator[LoggedAmount]:
-    """Yield the peaks that PEFT's examples or torchtune print in `line`."""
     for found in _PEFT.finditer(line.text):
         meaning = "peak bytes of live tensors in training"
         yield logged_amount("peak allocated", truncated_amount(found[1], MIB), meaning, line, counter="allocated")

@@ -27,7 +27,6 @@ _STRING: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"')
 
 
 def _dict_of_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the key-value pairs of a JSON object as a dict; a repeated key is an error."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key occurs twice")
@@ -235,7 +234,6 @@ def _data_span(value: object, where: str, fail: Callable[[str], NoReturn]) -> tu
 
 
 def _whole_numbers(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, ...]:
-    """Return the JSON value of the entry `where` as whole numbers; anything else is an error."""
     if not isinstance(value, list) or not all(type(item) is int and 0 <= item < _MAX_ELEMENTS for item in value):
         fail(f"{where} must be a list of whole numbers from 0 to 2⁶³")
     return tuple(value)

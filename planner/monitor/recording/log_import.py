@@ -90,7 +90,6 @@ def _unnamed_card_key(line: CardLogLine, lines_by_card: dict[str, CardLogLine]) 
 
 
 def _without_facts(readings: Mapping[str, Reading]) -> dict[str, Reading]:
-    """Return the readings without a card's fixed properties."""
     return {name: reading for name, reading in readings.items() if name not in _FACTS}
 
 
@@ -305,7 +304,6 @@ class _LogTable:
                 yield from self._row_readings(row)
 
     def _split_line(self, line: str) -> list[str]:
-        """Return the cells of a line; empty if the line is blank or too long."""
         text = line.strip().lstrip("\ufeff\0")
         if not text or len(text) > _MAX_LINE_CHARACTERS:
             return []
@@ -345,7 +343,6 @@ class _LogTable:
             self.bad_lines += 1
 
     def _row_time(self, header: LogHeader, row: list[str]) -> datetime | None:
-        """Return the time in a row of the log, or the time stated above the row if the log has no time column."""
         indices = header.time_indices()
         return parse_time(" ".join(row[index] for index in indices), self._day) if indices else self._at
 

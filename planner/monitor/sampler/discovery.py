@@ -85,7 +85,6 @@ def _discover_instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[Di
 
 
 def _instance_handles(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[int, Handle]]:
-    """Yield index and handle of each current MIG instance of a card."""
     try:
         max_count = nvml.call("nvmlDeviceGetMaxMigDeviceCount", uuid, handle)
     except NvmlFailure:

@@ -150,7 +150,6 @@ class CardWatch:
         processes: bool,
         budget_seconds: float,
     ) -> SweepResult:
-        """Read all cards and, if `processes`, their processes in an open session."""
         silent = frozenset(reader.silent)
 
         def read() -> SweepResult:
@@ -273,7 +272,6 @@ class CardWatch:
         self.must_restart = kind is FaultKind.MISMATCH and self._was_open
 
     def _update_from_session(self, session: NvmlSession, now: float) -> None:
-        """Update devices and faults from the session."""
         for fault in session.faults:
             self.faults.note(fault)
         session.faults.clear()

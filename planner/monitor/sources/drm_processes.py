@@ -205,7 +205,6 @@ def _memory_bytes(values: Mapping[str, tuple[str, str]]) -> float | None:
 
 
 def _busiest(shares: Mapping[str, float | None], quantity: str) -> Reading:
-    """Return the share of the busiest engine of a kind."""
     engines = [name for name in _ENGINES.get(quantity, ()) if name in shares]
     if not engines:
         return missing(Cause.NOT_SUPPORTED)

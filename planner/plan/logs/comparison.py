@@ -104,14 +104,12 @@ def _context_of_slots(evaluation: Evaluation) -> int | None:
 
 
 def _is_same_model(name: str, evaluation: Evaluation) -> bool:
-    """Return whether the model `name` in a log is the plan's model."""
     own = evaluation.plan.model.id.rpartition("/")[2]
     plain = [text.lower().replace("-", "").replace("_", "").replace(" ", "") for text in (name, own)]
     return plain[1] in plain[0] or plain[0] in plain[1]
 
 
 def _context_tokens(evaluation: Evaluation) -> int | None:
-    """Return the plan's context length in tokens; None for training."""
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
@@ -128,7 +126,6 @@ def _explain_agreement_or_mismatch(case: _ExplainedRow) -> str | None:
 
 
 def _explain_lower_bound(case: _ExplainedRow) -> str:
-    """Explain a measurement that is only a lower bound on the memory used."""
     more = case.actual.low - (case.predicted or 0)
     usage = "The run used at least this much memory at that moment"
     if case.actual.sense == "at-least":
@@ -155,13 +152,11 @@ def _explain_number_format(case: _ExplainedRow) -> str | None:
 
 
 def _explain_host_weights(case: _ExplainedRow) -> str | None:
-    """Explain smaller weights by the part in host memory."""
     host_bytes = case.actuals.host_weights
     return f"{_gib_text(host_bytes)} of the weights are in host memory." if host_bytes > _NOTABLE else None
 
 
 def _explain_cache_pool(case: _ExplainedRow) -> str | None:
-    """Explain a KV cache pool that fills the card."""
     pool, tokens = case.actuals.pool, planned_tokens(case.evaluation)
     if pool is None:
         return None
@@ -181,7 +176,6 @@ def _explain_engine_share(case: _ExplainedRow) -> str:
 
 
 def _explain_cache_length(case: _ExplainedRow) -> str | None:
-    """Explain a different KV cache by the log's context length."""
     length, logged = _context_tokens(case.evaluation), case.reading.context_length
     if case.actuals.pool is not None or not length or not logged:
         return None
@@ -191,7 +185,6 @@ def _explain_cache_length(case: _ExplainedRow) -> str | None:
 
 
 def _explain_cache_format(case: _ExplainedRow) -> str | None:
-    """Explain a KV cache of half or twice the size by its format."""
     if _explain_cache_length(case) or case.predicted is None:
         return None
     if abs(case.ratio - 0.5) <= _SIMILARITY / 2:
@@ -212,7 +205,6 @@ def _explain_profiled_batch(case: _ExplainedRow) -> str | None:
 
 
 def _explain_library_memory(case: _ExplainedRow) -> str | None:
-    """Explain overhead by the memory that the engine's libraries and CUDA graphs hold."""
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None:
         return None
@@ -222,7 +214,6 @@ def _explain_library_memory(case: _ExplainedRow) -> str | None:
 
 
 def _explain_allocator_slack(case: _ExplainedRow) -> str | None:
-    """Explain reserved memory by the slack of PyTorch's caching allocator."""
     if case.actual.sense == "at-least":
         return None  # a failed request counts as allocated, but was never reserved
     allocated = case.actuals.counters.get("allocated")
@@ -237,7 +228,6 @@ def _explain_allocator_slack(case: _ExplainedRow) -> str | None:
 
 
 def _explain_other_processes(case: _ExplainedRow) -> str | None:
-    """Explain the memory used on the card by other processes and the driver."""
     process, others = case.actuals.counters.get("process"), case.actuals.others
     if process is None:
         return "This includes the GPU's other processes."
@@ -248,14 +238,12 @@ def _explain_other_processes(case: _ExplainedRow) -> str | None:
 
 
 def _explain_other_card(case: _ExplainedRow) -> str | None:
-    """Explain a different capacity by another card."""
     if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY / 2:
         return None
     return f"This is not the plan's GPU, which has {_gib_text(case.predicted)}."
 
 
 def _gib_text(size_bytes: int) -> str:
-    """Return a size in bytes as text such as `12.3 GiB`."""
     return f"{size_bytes / GIB:,.2f} GiB"
 
 
@@ -368,7 +356,6 @@ def _margins(terms: Iterable[Term]) -> tuple[int, int]:
 
 
 def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading) -> Iterator[LogComparisonRow]:
-    """Yield a comparison row for each memory term that the log states."""
     correctable = can_correct(evaluation, reading)
     for name, terms in GROUPS.items():
         actual = actuals.terms.get(name)
@@ -383,7 +370,6 @@ def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading)
 def _counter_rows(
     evaluation: Evaluation, actuals: LogAmounts, reading: LogReading, *, with_terms: bool
 ) -> Iterator[LogComparisonRow]:
-    """Yield a comparison row for each memory counter that the log states."""
     correctable = can_correct(evaluation, reading) and not with_terms
     attributed = 0
     for name in _COUNTERS:
@@ -406,7 +392,6 @@ def _comparison_row(
     reason: str,
     corrections: tuple[TermCorrection, ...],
 ) -> LogComparisonRow:
-    """Return the row that compares an estimated with a measured amount."""
     return LogComparisonRow(
         name=name,
         predicted_bytes=predicted.bytes if predicted else None,
@@ -440,19 +425,16 @@ def _sum_rows(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
 
 
 def _sum_of(bounds: Iterable[int | None]) -> int | None:
-    """Return the sum of the bounds, None if one is not known."""
     known = list(bounds)
     return None if None in known else sum(bound or 0 for bound in known)
 
 
 def _largest_bytes(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
-    """Return the largest sum of the terms `names` in any phase, in bytes."""
     phases = evaluation.memory.phases
     return max(sum(share.bytes for share in phase.shares if share.name in names) for phase in phases)
 
 
 def _predicted_counter_bytes(evaluation: Evaluation, name: RowName) -> int | None:
-    """Return the estimate for a memory counter, such as allocated or reserved memory, in bytes."""
     memory, filled = evaluation.memory, predict_card(evaluation).memory_bytes
     amounts: dict[RowName, int | None] = {
         "pool": memory.cache_pool.bytes if memory.cache_pool else None,

@@ -165,7 +165,6 @@ def _model_parallel_cards(evaluation: Evaluation) -> int:
 
 
 def _total_outside_pools_bytes(items: list[LoggedAmount]) -> int:
-    """Return the total of the amounts that are not in a memory pool, in bytes."""
     return sum(item.bytes for item in items if item.sense != "pool")
 
 
@@ -181,7 +180,6 @@ def _term_sums(items: Iterable[LoggedAmount], graphs_row: RowName) -> dict[RowNa
 
 
 def _added_amount(known: MeasuredAmount | None, item: LoggedAmount) -> MeasuredAmount:
-    """Return the sum of a known amount, if any, and one more from the log."""
     if known is None:
         return MeasuredAmount(item.bytes, item.low_bytes, item.high_bytes, item.sense, (item.line,))
     return MeasuredAmount(
@@ -294,7 +292,6 @@ def counter_correction(
 
 
 def _context_tokens(evaluation: Evaluation) -> int | None:
-    """Return the plan's context length in tokens; None for training."""
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 

@@ -249,7 +249,6 @@ def _price_ages(result: CostResult, today: date) -> dict[str, int]:
 
 
 def _break_even_text(result: CostResult) -> str:
-    """Return when renting has cost as much as buying, or empty if it never has."""
     crossing = result.break_even
     if crossing is None or not crossing.years:
         return ""
@@ -295,7 +294,6 @@ def _estimate_lines(estimate: CostEstimate, evaluation: Evaluation, card: str) -
 
 
 def _time_lines(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return the time of a step or a request, or why it is unknown."""
     if evaluation.time is None:
         return ()
     view = time_view(evaluation.time)

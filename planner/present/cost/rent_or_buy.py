@@ -192,12 +192,10 @@ def _hours(one: ComparedPlan) -> float | None:
 
 
 def _rent_figure_reader(read: Callable[[RentCost], float | None]) -> Callable[[ComparedPlan], float | None]:
-    """Return a function that reads a figure of renting, None if nothing is rented."""
     return lambda one: read(one.estimate.result.rent) if one.estimate and one.estimate.result.rent else None
 
 
 def _own_figure_reader(read: Callable[[OwnCost], float | None]) -> Callable[[ComparedPlan], float | None]:
-    """Return a function that reads a figure of owning, None if no price is known."""
     return lambda one: read(one.estimate.result.own) if one.estimate and one.estimate.result.own else None
 
 

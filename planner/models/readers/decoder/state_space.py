@@ -157,7 +157,6 @@ def _stack_sizes(fields: ConfigFields, *hidden: str) -> StackSizes:
 
 
 def _single_block_layer(block: MixerBlock | FeedForwardBlock, sizes: StackSizes, frame: DecoderFrame) -> Layer:
-    """Return a layer of one norm and either a token mixer or a feed-forward block."""
     tensors = (*norm_tensors(frame.norms[0], sizes.hidden, frame.norm), *block.tensors)
     if isinstance(block, MixerBlock):
         return Layer(mixer=block.mixer, norm=frame.norm, norm_count=1, tensors=tensors)
