@@ -221,21 +221,18 @@ def cost_curve(case: RentOrBuyCase, rented_hours_per_busy_hour: float = 1.0) -> 
     high = case.streams({name: -z for name, z in _LOW.items()} | {RESALE: -TEN_TO_NINETY})
     times = (case.horizon_years * step / _POINTS for step in range(_POINTS + 1))
     gpu_hours_per_year = middle.busy_hours_per_year * case.shape.count * rented_hours_per_busy_hour
-    return tuple(_cost_point(years, gpu_hours_per_year, low, middle, high) for years in times)
-
-
-def _cost_point(
-    years: float, gpu_hours_per_year: float, low: CashFlows, middle: CashFlows, high: CashFlows
-) -> CostPoint:
-    return CostPoint(
-        years=years,
-        gpu_hours=gpu_hours_per_year * years,
-        rent_usd=middle.rent_usd(years),
-        own_usd=middle.own_usd(years),
-        rent_low_usd=low.rent_usd(years),
-        rent_high_usd=high.rent_usd(years),
-        own_low_usd=low.own_usd(years),
-        own_high_usd=high.own_usd(years),
+    return tuple(
+        CostPoint(
+            years=years,
+            gpu_hours=gpu_hours_per_year * years,
+            rent_usd=middle.rent_usd(years),
+            own_usd=middle.own_usd(years),
+            rent_low_usd=low.rent_usd(years),
+            rent_high_usd=high.rent_usd(years),
+            own_low_usd=low.own_usd(years),
+            own_high_usd=high.own_usd(years),
+        )
+        for years in times
     )
 
 

@@ -120,7 +120,6 @@ def _joined_test(tests: list[Test[AnyRecord]], *, decisive: bool) -> Test[AnyRec
 
 
 def _version_as_text(value: Value) -> str:
-    """Return a version as text, such as 8.9."""
     return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -254,7 +253,6 @@ class _Parser(Generic[AnyRecord]):
         return text
 
     def _expected_error(self, expectation: str, hint: str = _EXAMPLE) -> SpecError:
-        """Return the error that the next token is not the expected one, with a hint."""
         found = repr(self._next_token.text) if self._next_token.text else "the end"
         return SpecError(
             "where", f"at position {self._next_token.position + 1}: expected {expectation}, found {found}", hint=hint
@@ -268,7 +266,6 @@ class _Parser(Generic[AnyRecord]):
         return all_of(tests)
 
     def _parse_term(self) -> Test[AnyRecord]:
-        """Parse one condition, within the limit of nesting."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise SpecError("where", f"nested more than {_DEEPEST} deep", _EXAMPLE)
@@ -288,7 +285,6 @@ class _Parser(Generic[AnyRecord]):
         return self._parse_comparison()
 
     def _parse_comparison(self) -> Test[AnyRecord]:
-        """Parse a comparison of a field, or a flag alone."""
         field = self._parse_field()
         if name := self._take_text(*_EQUALITIES):
             return equality_test(field, _EQUALITIES[name], self._parse_value(field))
@@ -318,7 +314,6 @@ class _Parser(Generic[AnyRecord]):
         return known[name]
 
     def _parse_values(self, field: QueryField[AnyRecord]) -> frozenset[Value]:
-        """Consume a list of values in parentheses and return the values."""
         if not self._take_text("("):
             raise self._expected_error("( and a list of values")
         values = {self._parse_value(field)}
@@ -329,7 +324,6 @@ class _Parser(Generic[AnyRecord]):
         return frozenset(values)
 
     def _parse_text(self, field: QueryField[AnyRecord]) -> str:
-        """Consume a text in quotes and return it in lower case."""
         if field.kind not in ("text", "version"):
             raise self._expected_error(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}", hint=_LOOKS_FOR_TEXT)
         self._next += 1
@@ -340,7 +334,6 @@ class _Parser(Generic[AnyRecord]):
         return text
 
     def _parse_value(self, field: QueryField[AnyRecord]) -> Value:
-        """Consume a value of the type of `field` and return it."""
         token = self._next_token
         value = _token_value(field, token)
         if value is None or value in (inf, -inf):

@@ -268,7 +268,10 @@ class Nvml(DriverCalls):
         code = self._timed_call(name, card_uuid, function, (handle, ctypes.byref(count), processes))
         if code:
             raise NvmlFailure(name, code)
-        return [_listed_process_v1(process) for process in processes[: count.value]]
+        return [
+            ListedProcess(process.pid, None if process.usedGpuMemory == _NOT_AVAILABLE else process.usedGpuMemory)
+            for process in processes[: count.value]
+        ]
 
 
 def _field_value(value: Any) -> float | Cause:
@@ -277,10 +280,6 @@ def _field_value(value: Any) -> float | Cause:
     member = _VALUE_MEMBERS.get(value.valueType)
     # A driver newer than the binding may use a value type that the binding does not know.
     return Cause.UNREADABLE if member is None else float(getattr(value.value, member))
-
-
-def _listed_process_v1(process: _ProcessV1) -> ListedProcess:
-    return ListedProcess(process.pid, None if process.usedGpuMemory == _NOT_AVAILABLE else process.usedGpuMemory)
 
 
 def missing_reading_cause(code: int) -> Cause:

@@ -77,7 +77,6 @@ def _setting_differences(evaluation: Evaluation, other: Evaluation) -> Iterator[
 
 
 def _plan_fields(evaluation: Evaluation) -> dict[str, Value]:
-    """Return the values of a plan's fields by dotted name, with defaults filled in."""
     plan = evaluation.plan
     workload = evaluation.workload.model_dump(mode="json", exclude={"gpus"})
     cards: Value = " + ".join(f"{kind.count} × {kind.id}" for kind in plan.workload.gpus) or None
@@ -91,7 +90,6 @@ def _plan_fields(evaluation: Evaluation) -> dict[str, Value]:
 
 
 def _flatten_fields(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
-    """Yield the dotted names and values of nested fields."""
     for name, value in fields.items():
         if isinstance(value, Mapping):
             yield from _flatten_fields(value, f"{prefix}{name}.")

@@ -119,7 +119,6 @@ def _rents_of_system(system: System, offers: Iterable[Offer], today: date) -> di
 
 
 def _launch_price(gpu: Gpu, today: date) -> PricePoint | None:
-    """Return a card's launch price with its age on `today`, or None."""
     if gpu.launch_price_usd is None:
         return None
     return PricePoint(

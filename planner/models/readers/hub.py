@@ -284,7 +284,9 @@ def read_hub_model(text: str, stop: ShouldStop = lambda: False) -> Architecture:
         kept = None if stop() else _cached_path(repository, gguf or _CONFIG)
         if kept is None:
             raise
-        return _read_cached_model(kept)
+        found = read_model_file(kept.parent if kept.name == _CONFIG else kept)
+        note = "the Hugging Face Hub was not reached; a copy downloaded earlier is used"
+        return found.evolve(reader_notes=(*found.reader_notes, note))
 
 
 def read_hub_config(text: str) -> Mapping[str, object]:
@@ -418,9 +420,3 @@ def _cached_path(repository: Repository, file: str) -> Path | None:
 
     found = try_to_load_from_cache(repository.name, file, revision=repository.revision)
     return Path(found) if isinstance(found, str) else None
-
-
-def _read_cached_model(file: Path) -> Architecture:
-    found = read_model_file(file.parent if file.name == _CONFIG else file)
-    note = "the Hugging Face Hub was not reached; a copy downloaded earlier is used"
-    return found.evolve(reader_notes=(*found.reader_notes, note))

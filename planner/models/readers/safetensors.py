@@ -367,7 +367,8 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
             continue
         for name in scanner.members(MAX_TENSORS):
             file = scanner.text()
-            if file not in files and not _is_plain_file_name(file):
+            # No folder, on every operating system.
+            if file not in files and not re.fullmatch(r"[^/\\:\x00-\x1f]*\.safetensors", file):
                 fail(f"weight_map: {quoted_text(file)} is not the name of a safetensors file beside the index")
             listed[name] = files.setdefault(file, file)
             if len(files) > MAX_SHARDS:
@@ -376,11 +377,6 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
     if not listed:
         fail("weight_map: is missing or empty")
     return listed
-
-
-def _is_plain_file_name(file: str) -> bool:
-    """Return whether a file name has no folder, on every operating system."""
-    return file.endswith(".safetensors") and not re.search(r"[/\\:\x00-\x1f]", file)
 
 
 def _check_all_parts_exist(path: Path, parts: tuple[Path, ...]) -> None:

@@ -67,7 +67,10 @@ def find_cards(folder: Path = PCI_DEVICES) -> Mapping[str, PowerState]:
     return {
         device_folder.name: power_state(device_folder)
         for device_folder in device_folders
-        if _is_nvidia_card(device_folder)
+        if (
+            _read_text(device_folder / "vendor") == _NVIDIA_VENDOR
+            and _read_text(device_folder / "class").startswith(_DISPLAY_CLASS)
+        )
     }
 
 
@@ -79,12 +82,6 @@ def can_runtime_suspend(device_folder: Path) -> bool:
 def is_same_pci_address(pci_bus_id: str, sysfs_name: str) -> bool:
     """Return whether the driver's `00000000:01:00.0` and Linux's `0000:01:00.0` are the same address."""
     return pci_bus_id.lower().endswith(sysfs_name.lower())
-
-
-def _is_nvidia_card(device_folder: Path) -> bool:
-    return _read_text(device_folder / "vendor") == _NVIDIA_VENDOR and _read_text(device_folder / "class").startswith(
-        _DISPLAY_CLASS
-    )
 
 
 def power_state(device_folder: Path) -> PowerState:

@@ -46,7 +46,10 @@ def find_devices(nvml: Nvml) -> Iterator[DiscoveredDevice | UnreachableCard]:
     for index in range(nvml.call("nvmlDeviceGetCount", "")):
         try:
             handle = nvml.call("nvmlDeviceGetHandleByIndex", str(index), index)
-            card = _read_card(nvml, index, handle)
+            uuid = nvml.call_for_text("nvmlDeviceGetUUID", str(index), handle)
+            pci = _read_pci_bus_id(nvml, uuid, handle)
+            name, raw = _read_name(nvml, uuid, handle, pci)
+            card = Device(uuid, name, index, pci, raw_name=raw, facts=_read_facts(nvml, uuid, handle))
         except NvmlFailure as failure:
             yield UnreachableCard(index, failure)
         except CardLostError as error:
@@ -67,13 +70,6 @@ def instance_uuids(nvml: Nvml, uuid: str, handle: Handle) -> frozenset[str]:
     return frozenset(
         nvml.call_for_text("nvmlDeviceGetUUID", uuid, instance) for _, instance in _instance_handles(nvml, uuid, handle)
     )
-
-
-def _read_card(nvml: Nvml, index: int, handle: Handle) -> Device:
-    uuid = nvml.call_for_text("nvmlDeviceGetUUID", str(index), handle)
-    pci = _read_pci_bus_id(nvml, uuid, handle)
-    name, raw = _read_name(nvml, uuid, handle, pci)
-    return Device(uuid, name, index, pci, raw_name=raw, facts=_read_facts(nvml, uuid, handle))
 
 
 def _discover_instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[DiscoveredDevice]:

@@ -137,7 +137,8 @@ def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
     for item in reading.measured:
         if item.term is not None:
             by_device.setdefault(item.device or "", []).append(item)
-    together = reading.splits_model and _model_parallel_cards(evaluation) == 1
+    count = evaluation.plan.count
+    together = reading.splits_model and count // (evaluation.workload.parallel.data or count) == 1
     chosen = (
         list(by_device.values()) if together else [max(by_device.values(), key=_total_outside_pools_bytes, default=[])]
     )
@@ -157,11 +158,6 @@ def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
 def cuda_graphs_row(workload: Workload) -> Literal["overhead", "working"]:
     """Return the comparison row that includes CUDA graphs in the logs of the workload's program."""
     return serving_support(workload.profile).graphs if isinstance(workload, Inference) else "overhead"
-
-
-def _model_parallel_cards(evaluation: Evaluation) -> int:
-    """Return the number of cards that together hold one copy of the plan's model."""
-    return evaluation.plan.count // (evaluation.workload.parallel.data or evaluation.plan.count)
 
 
 def _total_outside_pools_bytes(items: list[LoggedAmount]) -> int:

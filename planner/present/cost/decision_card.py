@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RentOrBuyCase
-from planner.cost.result import Blocked, CostResult, Decision
+from planner.cost.result import CostResult, Decision
 from planner.hardware.system import cards_sold_together
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
@@ -102,7 +102,8 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
     """Return the decision card for the cost of the evaluated plan as of `today`."""
     time = (*hypothetical_note(evaluation.memory), *_time_lines(evaluation))
     if cost.blocked is not None:
-        return _blocked_view(cost.blocked, time)
+        title = _BLOCKED_TITLES[cost.blocked.code]
+        return DecisionView(title, cost.blocked.sentence, is_blocked=True, needs_hardware=True, details=time)
     estimate = cost.estimate
     if estimate is None:
         return DecisionView("Cost unknown", cost.reason, needs_hardware=evaluation.plan.gpu is None, details=time)
@@ -117,11 +118,6 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
     return _decided_view(estimate, answer, card, today, details, together)
 
 
-def _blocked_view(blocked: Blocked, details: tuple[str, ...]) -> DecisionView:
-    title = _BLOCKED_TITLES[blocked.code]
-    return DecisionView(title, blocked.sentence, is_blocked=True, needs_hardware=True, details=details)
-
-
 def _decided_view(
     estimate: CostEstimate, answer: Decision, card: str, today: date, details: tuple[str, ...], together: int | None
 ) -> DecisionView:
@@ -132,7 +128,7 @@ def _decided_view(
     rows = (*side_rows(answer), *_machine_hour_rows(estimate, is_owned=answer.owned))
     is_single_run = answer.rent_figures.month_usd is None
     ages = _price_ages(result, today)
-    difference = _chosen_text(answer) if is_single_run else difference_text(answer)
+    difference = ("" if answer.chosen is None else ", as you chose") if is_single_run else difference_text(answer)
     chips, commitment = flip_chips(result), commitment_chip(result)
     if commitment is not None and commitment.value in (chip.value for chip in chips):
         commitment = None  # it changes the decision, which a chip says
@@ -187,11 +183,6 @@ def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
     """Return the cost and the duration of a run that is done once, on the chosen or the cheaper side."""
     side = answer.rent_figures if (answer.chosen or answer.decision) == "rent" else answer.own_figures
     return f"{fmt.money(side.unit_usd)} · {hours_text(estimate.demand.busy_hours)}"
-
-
-def _chosen_text(answer: Decision) -> str:
-    """Return that a side was chosen, where the headline has no room for it: `, as you chose`."""
-    return "" if answer.chosen is None else ", as you chose"
 
 
 def _subject(estimate: CostEstimate, answer: Decision, card: str, together: int | None) -> str:
