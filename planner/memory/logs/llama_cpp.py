@@ -56,7 +56,8 @@ _BUFFER_KINDS: Final = {
 def read_llama_cpp(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the buffers of the largest model loaded in the log, summed per device, and the unaccounted memory."""
     buffers = [item for line in text.lines_with(_BUFFER_MARK) for item in _buffer_amounts(line)]
-    device_sums = _sums_per_device(max(_split_by_model(buffers), key=_sum_bytes, default=[]))
+    models = _split_by_model(buffers)
+    device_sums = _sums_per_device(max(models, key=lambda model: sum(item.bytes for item in model), default=[]))
     yield from device_sums
     yield from _breakdown_amounts(text, without_buffers=not device_sums)
 
@@ -93,10 +94,6 @@ def _split_by_model(buffers: Iterable[tuple[int, LoggedAmount]]) -> Iterator[lis
         last = order
         buffers_of_model.append(item)
     yield buffers_of_model
-
-
-def _sum_bytes(buffers: list[LoggedAmount]) -> int:
-    return sum(item.bytes for item in buffers)
 
 
 def _sums_per_device(buffers: list[LoggedAmount]) -> list[LoggedAmount]:

@@ -79,16 +79,12 @@ def _csv_amounts(text: LogText) -> Iterator[LoggedAmount]:
         rows = [(row, [cell.strip() for cell in row.text.split(",")]) for row in text.after(head, _MOST_ROWS)]
         whole = [(row, dict(zip(columns, cells, strict=True))) for row, cells in rows if len(cells) == len(columns)]
         if "memory.used [MiB]" in columns:
-            yield from _csv_card_amounts(whole)
+            for number, (line, row) in enumerate(whole):
+                used, total = _mib_in_cell(row.get("memory.used [MiB]")), _mib_in_cell(row.get("memory.total [MiB]"))
+                device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the GPU")
+                yield from _card_amounts(device, name, used, total, line)
         else:
             yield from _process_amounts(_csv_process_rows(whole))
-
-
-def _csv_card_amounts(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[LoggedAmount]:
-    for number, (line, row) in enumerate(rows):
-        used, total = _mib_in_cell(row.get("memory.used [MiB]")), _mib_in_cell(row.get("memory.total [MiB]"))
-        device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the GPU")
-        yield from _card_amounts(device, name, used, total, line)
 
 
 def _csv_process_rows(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tuple[str, str, int, LogLine]]:

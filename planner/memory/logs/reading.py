@@ -281,3 +281,27 @@ def logged_amount(
         sense=sense,
         device=device,
     )
+
+
+class AmountPattern(NamedTuple):
+    """Pattern of one amount in a log, with its name, its meaning and what it counts."""
+
+    name: str
+    pattern: re.Pattern[str]
+    meaning: str
+    term: TermName | None = None
+    counter: Counter | None = None
+    sense: Sense = "peak"
+
+    def amount(self, amount: PrintedAmount, line: LogLine, device: str | None) -> LoggedAmount:
+        """Return the record of an amount that was found in `line`."""
+        return logged_amount(
+            self.name,
+            amount,
+            self.meaning,
+            line,
+            term=self.term,
+            counter=self.counter,
+            sense=self.sense,
+            device=device,
+        )

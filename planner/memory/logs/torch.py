@@ -5,12 +5,13 @@ Each reader's docstring has the source of its format.
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.memory.logs.reading import (
     BINARY,
     NUMBER,
     UNITS,
+    AmountPattern,
     Counter,
     LoggedAmount,
     LogLine,
@@ -79,35 +80,24 @@ _OTHERS: Final = re.compile(rf"Process (\d{{1,10}}) has {_SIZE} memory in use")
 _AFTER: Final = 4
 
 
-class _AmountPattern(NamedTuple):
-    """Pattern of one amount in an out-of-memory message, with its name and meaning."""
-
-    name: str
-    pattern: re.Pattern[str]
-    meaning: str
-    counter: Counter | None
-    sense: Sense = "moment"
-
-
 _MESSAGE_PATTERNS: Final = (
-    _AmountPattern(
+    AmountPattern(
         "usable memory",
         re.compile(rf"total capac(?:ity|ty) of {_SIZE}|{_SIZE} total capacity"),
         "memory of the GPU usable by a process",
-        "capacity",
-        "peak",
+        counter="capacity",
     ),
-    _AmountPattern(
+    AmountPattern(
         "free memory",
         re.compile(rf"of which {_SIZE} is free|{_SIZE} free"),
         "free memory when the allocation failed",
-        None,
+        sense="moment",
     ),
-    _AmountPattern(
+    AmountPattern(
         "private pools",
         re.compile(rf"with {_SIZE} allocated in private pools"),
         "memory of CUDA graphs, part of the allocated bytes",
-        None,
+        sense="moment",
     ),
 )
 _HELD: Final = re.compile(rf"{_SIZE} is allocated by PyTorch|{_SIZE} already allocated")
@@ -137,15 +127,7 @@ def _message_amounts(
     for item in _MESSAGE_PATTERNS:
         found = item.pattern.search(message)
         if found:
-            yield logged_amount(
-                item.name,
-                _matched_amount(found),
-                item.meaning,
-                line,
-                counter=item.counter,
-                sense=item.sense,
-                device=device,
-            )
+            yield item.amount(_matched_amount(found), line, device)
     held, unused, reserved = _HELD.search(message), _UNUSED.search(message), _RESERVED.search(message)
     if held:
         needed, meaning = (

@@ -22,6 +22,7 @@ from planner.plan.logs.log_amounts import (
     RowName,
     amounts_in_log,
     can_correct,
+    context_tokens,
     counter_correction,
     cuda_graphs_row,
     is_of_program,
@@ -61,20 +62,6 @@ class _ExplainedRow(NamedTuple):
 _Explanation = Callable[[_ExplainedRow], str | None]
 
 
-def explain_row(
-    name: RowName,
-    predicted: int | None,
-    actual: MeasuredAmount,
-    evaluation: Evaluation,
-    reading: LogReading,
-    actuals: LogAmounts,
-) -> str:
-    """Return the explanations of one row as sentences; empty if no mechanism is known."""
-    case = _ExplainedRow(name, predicted, actual, evaluation, reading, actuals)
-    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(name, ()), _explain_agreement_or_mismatch))
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
 def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) -> Iterator[str]:
     """Yield notes on differences between the run in the log and the plan."""
     program = SOFTWARE[evaluation.workload.profile or DEFAULT]
@@ -86,7 +73,7 @@ def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) 
         )
     if reading.model is not None and not _is_same_model(reading.model, evaluation):
         yield f"The log is for the model {reading.model}, the plan for {evaluation.plan.model.id}."
-    length = _context_tokens(evaluation)
+    length = context_tokens(evaluation)
     if reading.context_length and length and reading.context_length not in (length, _context_of_slots(evaluation)):
         yield f"The log's context is {reading.context_length:,} tokens, the plan's {length:,}."
     if actuals.summed > 1:
@@ -96,7 +83,7 @@ def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) 
 
 def _context_of_slots(evaluation: Evaluation) -> int | None:
     """Return the tokens of all slots together, as llama-server prints its context; None for a program without slots."""
-    workload, length = evaluation.workload, _context_tokens(evaluation)
+    workload, length = evaluation.workload, context_tokens(evaluation)
     if not isinstance(workload, Inference) or length is None or not hasattr(workload.engine, "slots"):
         return None
     slots: int | None = workload.engine.slots
@@ -107,10 +94,6 @@ def _is_same_model(name: str, evaluation: Evaluation) -> bool:
     own = evaluation.plan.model.id.rpartition("/")[2]
     plain = [text.lower().replace("-", "").replace("_", "").replace(" ", "") for text in (name, own)]
     return plain[1] in plain[0] or plain[0] in plain[1]
-
-
-def _context_tokens(evaluation: Evaluation) -> int | None:
-    return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
 def _explain_agreement_or_mismatch(case: _ExplainedRow) -> str | None:
@@ -176,7 +159,7 @@ def _explain_engine_share(case: _ExplainedRow) -> str:
 
 
 def _explain_cache_length(case: _ExplainedRow) -> str | None:
-    length, logged = _context_tokens(case.evaluation), case.reading.context_length
+    length, logged = context_tokens(case.evaluation), case.reading.context_length
     if case.actuals.pool is not None or not length or not logged:
         return None
     if logged in (length, _context_of_slots(case.evaluation)):
@@ -319,10 +302,7 @@ def compare_with_log(evaluation: Evaluation, reading: LogReading, catalog: Catal
 
 def estimated_bytes(evaluation: Evaluation, name: RowName) -> EstimatedBytes | None:
     """Return the estimate of a comparison row with its range, None if the plan has none."""
-    if name in GROUPS:
-        amount: int | None = _largest_bytes(evaluation, GROUPS[name])
-    else:
-        amount = _predicted_counter_bytes(evaluation, name)
+    amount = _predicted_bytes(evaluation, name)
     return None if amount is None else EstimatedBytes(amount, *_bounds(evaluation, name, amount))
 
 
@@ -357,14 +337,11 @@ def _margins(terms: Iterable[Term]) -> tuple[int, int]:
 
 def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading) -> Iterator[LogComparisonRow]:
     correctable = can_correct(evaluation, reading)
-    for name, terms in GROUPS.items():
-        actual = actuals.terms.get(name)
-        if actual is None:
-            continue
-        predicted = _largest_bytes(evaluation, terms)
-        corrections = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
-        reason = explain_row(name, predicted, actual, evaluation, reading, actuals)
-        yield _comparison_row(name, estimated_bytes(evaluation, name), actual, reason, corrections)
+    for name in GROUPS:
+        if (actual := actuals.terms.get(name)) is not None:
+            predicted = _largest_bytes(evaluation, GROUPS[name])
+            found = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
+            yield _comparison_row(_ExplainedRow(name, predicted, actual, evaluation, reading, actuals), found)
 
 
 def _counter_rows(
@@ -376,32 +353,28 @@ def _counter_rows(
         actual = actuals.pool if name == "pool" else actuals.counters.get(name)
         if actual is None:
             continue
-        predicted = _predicted_counter_bytes(evaluation, name)
+        predicted = _predicted_bytes(evaluation, name)
         corrections: tuple[TermCorrection, ...] = ()
         if correctable and predicted is not None:
             corrections = counter_correction(name, predicted, attributed, actual, evaluation)
             attributed += sum(item.added_bytes for item in corrections)
-        reason = explain_row(name, predicted, actual, evaluation, reading, actuals)
-        yield _comparison_row(name, estimated_bytes(evaluation, name), actual, reason, corrections)
+        yield _comparison_row(_ExplainedRow(name, predicted, actual, evaluation, reading, actuals), corrections)
 
 
-def _comparison_row(
-    name: RowName,
-    predicted: EstimatedBytes | None,
-    actual: MeasuredAmount,
-    reason: str,
-    corrections: tuple[TermCorrection, ...],
-) -> LogComparisonRow:
+def _comparison_row(case: _ExplainedRow, corrections: tuple[TermCorrection, ...]) -> LogComparisonRow:
+    actual, predicted = case.actual, case.predicted
+    low, high = (None, None) if predicted is None else _bounds(case.evaluation, case.name, predicted)
+    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(case.name, ()), _explain_agreement_or_mismatch))
     return LogComparisonRow(
-        name=name,
-        predicted_bytes=predicted.bytes if predicted else None,
-        predicted_low_bytes=predicted.low if predicted else None,
-        predicted_high_bytes=predicted.high if predicted else None,
+        name=case.name,
+        predicted_bytes=predicted,
+        predicted_low_bytes=low,
+        predicted_high_bytes=high,
         actual_bytes=actual.bytes,
         low_bytes=actual.low,
         high_bytes=actual.high,
         at_least=actual.sense in ("at-least", "moment"),
-        explanation=reason,
+        explanation=" ".join(filter(None, sentences)),
         lines=actual.lines,
         corrections=corrections,
     )
@@ -434,7 +407,9 @@ def _largest_bytes(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
     return max(sum(share.bytes for share in phase.shares if share.name in names) for phase in phases)
 
 
-def _predicted_counter_bytes(evaluation: Evaluation, name: RowName) -> int | None:
+def _predicted_bytes(evaluation: Evaluation, name: RowName) -> int | None:
+    if name in GROUPS:
+        return _largest_bytes(evaluation, GROUPS[name])
     memory, filled = evaluation.memory, predict_card(evaluation).memory_bytes
     amounts: dict[RowName, int | None] = {
         "pool": memory.cache_pool.bytes if memory.cache_pool else None,

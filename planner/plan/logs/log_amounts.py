@@ -260,7 +260,7 @@ def term_corrections(
     if name == "weights" and not actuals.host_weights and abs(difference) <= _MAX_WEIGHT_DIFFERENCE * predicted:
         return (TermCorrection(term="weights", added_bytes=difference),)
     factor = actual.bytes / predicted
-    same_length = reading.context_length in (None, _context_tokens(evaluation)) or actuals.pool is not None
+    same_length = reading.context_length in (None, context_tokens(evaluation)) or actuals.pool is not None
     if name in _SCALING and same_length and actuals.summed == 1 and MIN_FACTOR <= factor <= MAX_FACTOR:
         return tuple(TermCorrection(term=term, factor=factor) for term in _SCALING[name])
     return ()
@@ -287,7 +287,8 @@ def counter_correction(
     return ()
 
 
-def _context_tokens(evaluation: Evaluation) -> int | None:
+def context_tokens(evaluation: Evaluation) -> int | None:
+    """Return the plan's context length in tokens; None for training."""
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
