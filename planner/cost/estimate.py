@@ -63,19 +63,9 @@ class _EstimateInputs:
     throughput: Throughput | None
     market: RentalMarket
 
-    @property
-    def demand(self) -> Demand:
-        """Return the demand of the job."""
-        return self.market.demand
-
-    @property
-    def catalog(self) -> CostCatalog:
-        """Return the catalog's price data."""
-        return self.market.catalog
-
     def rent_cost(self, chosen: RentQuote) -> RentCost:
         """Return the cost of the chosen quote, with its derivation."""
-        return rent_cost(chosen, self.demand, self.terms.rent, self.market.facts, self.throughput)
+        return rent_cost(chosen, self.market.demand, self.terms.rent, self.market.facts, self.throughput)
 
 
 def estimate_cost(
@@ -166,12 +156,14 @@ def _machines(market: RentalMarket, result: CostResult, case: RentOrBuyCase | No
 
 def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote | None, reason: str) -> CostResult:
     streams, terms = case.streams(), inputs.terms
-    own = explain_ownership(case, streams, inputs.demand, terms, inputs.market.gpu, inputs.throughput, inputs.catalog)
+    own = explain_ownership(
+        case, streams, inputs.market.demand, terms, inputs.market.gpu, inputs.throughput, inputs.market.catalog
+    )
     if chosen is None:
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
     rent = _with_footprint(inputs.rent_cost(chosen), chosen, case, inputs)
     crossing = break_even(streams, case.horizon_years)
-    held = inputs.demand.rented_hours_per_busy_hour
+    held = inputs.market.demand.rented_hours_per_busy_hour
     crossing = crossing.evolve(
         gpu_hours=None if crossing.gpu_hours is None else crossing.gpu_hours * held,
         **_accounting_figures(case, streams, rent, inputs),
@@ -182,7 +174,7 @@ def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote
         break_even=crossing,
         curve=cost_curve(case, held),
         answer=make_decision(
-            DecisionInputs(case, streams, crossing, rent, own, terms, inputs.demand, inputs.throughput)
+            DecisionInputs(case, streams, crossing, rent, own, terms, inputs.market.demand, inputs.throughput)
         ),
         notes=_rental_notes(inputs, chosen),
     )
@@ -193,7 +185,7 @@ def _accounting_figures(
 ) -> dict[str, float | int | None]:
     servers, utilization = book_servers(case, streams, inputs.terms), book_utilization(case, streams)
     hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
-    held = inputs.demand.rented_hours_per_busy_hour
+    held = inputs.market.demand.rented_hours_per_busy_hour
     usd_per_busy_hour = rent.usd_per_gpu_hour * held
     return {
         "simple_gpu_hours": None if hours is None else hours * case.shape.count * held,
@@ -204,7 +196,7 @@ def _accounting_figures(
 
 def _with_footprint(rent: RentCost, chosen: RentQuote, case: RentOrBuyCase, inputs: _EstimateInputs) -> RentCost:
     watts = full_power_watts(case.central, case.shape) / case.shape.groups * case.central["active_power_fraction"]
-    carbon = rented_footprint(chosen.offer, watts / _WATTS * inputs.demand.busy_hours, inputs.catalog)
+    carbon = rented_footprint(chosen.offer, watts / _WATTS * inputs.market.demand.busy_hours, inputs.market.catalog)
     notes = (*rent.notes, _NO_CARBON) if carbon is None else rent.notes
     return rent.evolve(carbon=carbon, notes=notes)
 
@@ -238,7 +230,7 @@ def cost_curve(case: RentOrBuyCase, rented_hours_per_busy_hour: float = 1.0) -> 
 
 def _rental_notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]:
     buy = inputs.terms.buy
-    household = inputs.catalog.ownership(place_of(buy, inputs.market.gpu)).tariff_kind == "household"
+    household = inputs.market.catalog.ownership(place_of(buy, inputs.market.gpu)).tariff_kind == "household"
     taxed = household and chosen.offer.exchange_rate is not None and buy.tariff_usd_per_kwh is None
     return (
         *(_VAT,) * taxed,
@@ -254,7 +246,7 @@ def _commitment_notes(chosen: RentQuote, inputs: _EstimateInputs) -> Iterator[st
         return
     yield _BILLED_MONTHLY
     until = paid_until(years, term, years)
-    if until > years and inputs.demand.periods_per_year is not None:
+    if until > years and inputs.market.demand.periods_per_year is not None:
         yield _LAST_TERM.format(years, until)
 
 
@@ -269,7 +261,7 @@ def _cheaper_old_offers(chosen: RentQuote, rows: tuple[OfferRow, ...]) -> Iterat
 
 def _service_notes(inputs: _EstimateInputs) -> Iterator[str]:
     """Yield a note on the capacity and waiting time of a service, if known."""
-    job, throughput, wait = inputs.terms.job, inputs.throughput, inputs.demand.peak_wait_seconds
+    job, throughput, wait = inputs.terms.job, inputs.throughput, inputs.market.demand.peak_wait_seconds
     if isinstance(job, Service) and throughput is not None and throughput.concurrent_requests is not None:
         per_second = throughput.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
         wait_note = "" if wait is None else _WAIT_NOTE.format(max(wait, _SHORTEST_WAIT))

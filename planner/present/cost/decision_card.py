@@ -5,6 +5,7 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
+from planner.cost.figure import days_since
 from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.result import CostResult, Decision
@@ -29,7 +30,7 @@ from planner.present.cost.decision import (
     side_rows,
     totals_sentence,
 )
-from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text, days_since
+from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
 from planner.present.cost.summary import (
     PRICE_NAMES,
@@ -251,7 +252,7 @@ def _undecided_view(
 ) -> DecisionView:
     """Return the card of hardware that can only be rented or only be bought, as far as prices are known."""
     result = estimate.result
-    rent, own, period = result.rent, result.own, "run" if estimate.demand.period == "run" else "month"
+    rent, own, period = result.rent, result.own, estimate.demand.period
     why = fmt.sentence(result.notes[0]) if result.notes else ""
     if rent is not None:
         subject = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"

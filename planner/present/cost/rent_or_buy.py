@@ -72,13 +72,8 @@ def _has_figures(row: FigureRow) -> bool:
     return any(cell.text not in ("", _NOTHING) for cell in row.cells)
 
 
-def period_of(estimate: CostEstimate) -> str:
-    """Return the period of the costs: `run`, or `month` for a service or daily hours."""
-    return "run" if estimate.demand.period == "run" else "month"
-
-
 def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
-    rent, own, period = estimate.result.rent, estimate.result.own, period_of(estimate)
+    rent, own, period = estimate.result.rent, estimate.result.own, estimate.demand.period
     resale = ", net of resale" if own is not None and own.upfront else ""
     kept = "" if estimate.case is None else years_phrase(estimate.case.horizon_years)
     rented = _origin(rent.terms) if rent else ""
