@@ -96,6 +96,15 @@ def parse_json(
     return value
 
 
+def flattened(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield nested fields by their path, such as `workload.parallel.data`."""
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
 class MetricSample(NamedTuple):
     """A value of a metric with its labels, as in Prometheus' text format; a bucket may be infinite."""
 

@@ -49,18 +49,6 @@ def _known_test(
     return test
 
 
-def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
-    """Return a test that is true for records whose flag `field` is true."""
-    return _known_test(field.read, lambda value: value is True)
-
-
-def equality_test(
-    field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted_value: Value
-) -> Test[AnyRecord]:
-    """Return a test that compares `field` with `wanted_value` by the operator `holds`: equal or not equal."""
-    return _known_test(_lowercase_reader(field), lambda value: holds(value, wanted_value))
-
-
 def ordering_test(
     field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted_value: Value
 ) -> Test[AnyRecord]:
@@ -74,32 +62,9 @@ def ordering_test(
     )
 
 
-def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
-    """Return a test that the text of `field` contains `part`, ignoring case; `part` is in lower case."""
-    return _known_test(
-        _lowercase_reader(field),
-        lambda value: part in (value if isinstance(value, str) else _version_as_text(value)),
-    )
-
-
-def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
-    """Return a test that `field` has one of `values`."""
-    return _known_test(_lowercase_reader(field), values.__contains__)
-
-
 def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
     """Return the negation of `test`; an unknown result stays unknown."""
     return _known_test(test, operator.not_)
-
-
-def any_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
-    """Return a test that passes if any of `tests` does."""
-    return _joined_test(tests, decisive=True)
-
-
-def all_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
-    """Return a test that passes if all of `tests` do."""
-    return _joined_test(tests, decisive=False)
 
 
 def _joined_test(tests: list[Test[AnyRecord]], *, decisive: bool) -> Test[AnyRecord]:
@@ -232,7 +197,7 @@ class _Parser(Generic[AnyRecord]):
         tests = [self._parse_conjunction()]
         while self._take_text("or"):
             tests.append(self._parse_conjunction())
-        return any_of(tests)
+        return _joined_test(tests, decisive=True)
 
     def expect_end(self) -> None:
         """Raise an error unless all tokens of the expression were parsed."""
@@ -263,7 +228,7 @@ class _Parser(Generic[AnyRecord]):
         tests = [self._parse_term()]
         while self._take_text("and"):
             tests.append(self._parse_term())
-        return all_of(tests)
+        return _joined_test(tests, decisive=False)
 
     def _parse_term(self) -> Test[AnyRecord]:
         self._depth += 1
@@ -287,19 +252,21 @@ class _Parser(Generic[AnyRecord]):
     def _parse_comparison(self) -> Test[AnyRecord]:
         field = self._parse_field()
         if name := self._take_text(*_EQUALITIES):
-            return equality_test(field, _EQUALITIES[name], self._parse_value(field))
+            holds, wanted = _EQUALITIES[name], self._parse_value(field)
+            return _known_test(_lowercase_reader(field), lambda value: holds(value, wanted))
         if field.kind in ("number", "version") and (name := self._take_text(*_ORDERINGS)):
             return ordering_test(field, _ORDERINGS[name], self._parse_value(field))
         if self._next_token.text.lower() in ("~", "contains"):
-            return contains_test(field, self._parse_text(field))
+            part = self._parse_text(field)
+            return _known_test(_lowercase_reader(field), lambda value: part in _version_as_text(value))
         if self._take_text("in"):
-            return membership_test(field, self._parse_values(field))
+            return _known_test(_lowercase_reader(field), self._parse_values(field).__contains__)
         if self._take_text("not"):
             if not self._take_text("in"):
                 raise self._expected_error("in")
-            return negate(membership_test(field, self._parse_values(field)))
+            return negate(_known_test(_lowercase_reader(field), self._parse_values(field).__contains__))
         if field.kind == "flag" and self._next_token.text not in _ORDERINGS:
-            return flag_test(field)
+            return _known_test(field.read, lambda value: value is True)
         raise self._expected_error(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
 
     def _parse_field(self) -> QueryField[AnyRecord]:

@@ -9,7 +9,7 @@ from math import inf
 
 import pytest
 
-from planner.parsing import MOST_DEPTH, json_values, parse_json, parse_yaml, unpack_gzip, unpack_zip
+from planner.parsing import MOST_DEPTH, flattened, json_values, parse_json, parse_yaml, unpack_gzip, unpack_zip
 from planner.storage import UnreadableFileError
 
 
@@ -178,3 +178,8 @@ def test_a_file_behind_a_password_is_refused():
 
 def test_what_a_gzip_file_holds_comes_out():
     assert unpack_gzip(gzip.compress(b"text"), 4) == b"text"
+
+
+def test_nested_fields_have_their_path():
+    plan = {"gpu": "rtx-4090", "model": {"id": "x", "trace": None}, "corrections": {}, "words": ["a", 1]}
+    assert dict(flattened(plan)) == {"gpu": "rtx-4090", "model.id": "x", "model.trace": None, "words": ["a", 1]}

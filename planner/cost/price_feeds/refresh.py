@@ -187,11 +187,7 @@ def accept_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) ->
     Raises:
         PriceError: If no prices of a named provider are held, or the folder cannot be written.
     """
-    stored = store.read()
-    chosen = _select_held(stored, providers)
-    store.take(stored.snapshot.with_parts(chosen, stored.held.taken_at))
-    _remove_held(store, stored, chosen)
-    return tuple(part.provider for part in chosen)
+    return _settle_held(store, providers, is_accepted=True)
 
 
 def discard_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
@@ -200,24 +196,21 @@ def discard_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -
     Raises:
         PriceError: As `accept_held_back_prices`.
     """
+    return _settle_held(store, providers, is_accepted=False)
+
+
+def _settle_held(store: PriceStore, providers: Sequence[str], *, is_accepted: bool) -> tuple[str, ...]:
     stored = store.read()
-    chosen = _select_held(stored, providers)
-    _remove_held(store, stored, chosen)
-    return tuple(part.provider for part in chosen)
-
-
-def _select_held(stored: StoredPrices, providers: Sequence[str]) -> tuple[ProviderPrices, ...]:
     names = [part.provider for part in stored.held.parts]
     for provider in providers:
         if provider not in names:
             hint = f"Prices are held back for {', '.join(names)}." if names else "No prices are held back."
             raise PriceError(provider, "has no held-back prices", hint)
-    return tuple(part for part in stored.held.parts if not providers or part.provider in providers)
-
-
-def _remove_held(store: PriceStore, stored: StoredPrices, chosen: Sequence[ProviderPrices]) -> None:
-    gone = {part.provider for part in chosen}
-    store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part.provider not in gone)))
+    chosen = tuple(part for part in stored.held.parts if not providers or part.provider in providers)
+    if is_accepted:
+        store.take(stored.snapshot.with_parts(chosen, stored.held.taken_at))
+    store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part not in chosen)))
+    return tuple(part.provider for part in chosen)
 
 
 def _latest_price_day(part: ProviderPrices) -> str:
