@@ -28,7 +28,7 @@ from random import random
 from time import monotonic, process_time, sleep, thread_time, time
 from typing import TYPE_CHECKING
 
-from planner.fleet.cards import LabelledValue
+from planner.parsing import MetricSample
 
 if TYPE_CHECKING:
     from planner.gui.monitor.fleet.fleet_page import FleetPage
@@ -204,7 +204,7 @@ def serve_played(pipe: Connection, cards: int) -> None:
     _serve(pipe, played(dcgm_fleet(cards)))
 
 
-def played(samples: list[LabelledValue]) -> Answering:
+def played(samples: list[MetricSample]) -> Answering:
     """Return the answers of a Prometheus that has just scraped `samples`; each card has the values of another next."""
     fake, turn = FakePrometheus(samples, now=time()), itertools.count()
     a_card = len(dcgm_values(0.0))

@@ -5,16 +5,17 @@ PlannerError(message, hint)
  ├ SpecError(field, reason)            a value that is not allowed, field by field
  │  └ AmbiguousNameError(candidates)   a name that matches several records
  ├ CatalogError(path, record, field)   bundled or own data that does not validate
- ├ ModelFileError(path, reason)        unreadable, truncated, hostile or unsupported model files
+ ├ FileError(path, reason)             a file that cannot be read or written
+ │  ├ ModelFileError                    unreadable, truncated, hostile or unsupported model files
+ │  ├ PlanFileError                     a plan that cannot be read or written
+ │  ├ RecipeError                       another program's training file that cannot be read
+ │  ├ TrafficFileError                  recorded requests of a service that cannot be read
+ │  └ RecordingError                    a recording of the monitor that cannot be read or written
  ├ NetworkError                        a remote machine that cannot be reached
  ├ MissingPackageError                 an optional package that the request needs and that is not installed
- ├ PlanFileError(path, reason)         a plan that cannot be read or written
- ├ RecipeError(path, reason)           another program's training file that cannot be read
- ├ TrafficFileError(path, reason)      recorded requests of a service that cannot be read
  ├ LogError(reason)                    output of a run that cannot be read
  ├ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
  ├ PriceError(provider, reason)        prices that cannot be fetched or read, or are implausible
- ├ RecordingError(path, reason)        a recording of the monitor that cannot be read or written
  └ MonitorUnavailableError(reason)     no GPU can be monitored, with a named state that explains why
 ```
 """
@@ -117,12 +118,16 @@ class CatalogError(PlannerError):
         self.path, self.record, self.field = path, record, field
 
 
-class ModelFileError(PlannerError):
-    """A model file that is unreadable, truncated, invalid or of an unsupported kind."""
+class FileError(PlannerError):
+    """A file that cannot be read or written; `path` is the file, or the name of what stands for it."""
 
     def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}", hint)
         self.path, self.reason = path, reason
+
+
+class ModelFileError(FileError):
+    """A model file that is unreadable, truncated, invalid or of an unsupported kind."""
 
 
 class NoFormulaError(ModelFileError):
@@ -154,28 +159,20 @@ class MissingPackageError(PlannerError):
     environment = True
 
 
-class PlanFileError(PlannerError):
+class PlanFileError(FileError):
     """A plan file that cannot be read or written; `version` is its schema version where that is the reason."""
 
     def __init__(self, path: Path, reason: str, hint: str = "", version: int | None = None) -> None:
-        super().__init__(f"{path}: {reason}", hint)
-        self.path, self.reason, self.version = path, reason, version
+        super().__init__(path, reason, hint)
+        self.version = version
 
 
-class RecipeError(PlannerError):
+class RecipeError(FileError):
     """A training configuration of another program that cannot be read."""
 
-    def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
-        super().__init__(f"{path}: {reason}", hint)
-        self.path, self.reason = path, reason
 
-
-class TrafficFileError(PlannerError):
+class TrafficFileError(FileError):
     """A file with recorded requests of a service that cannot be read."""
-
-    def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
-        super().__init__(f"{path}: {reason}", hint)
-        self.path, self.reason = path, reason
 
 
 class LogError(PlannerError):
@@ -212,12 +209,8 @@ class TraceError(PlannerError):
         return "\n\n".join(part.rstrip() for part in (self.traceback, printed) if part)
 
 
-class RecordingError(PlannerError):
+class RecordingError(FileError):
     """A recording of the monitor, or another program's log, that cannot be read or written."""
-
-    def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
-        super().__init__(f"{path}: {reason}", hint)
-        self.path, self.reason = path, reason
 
 
 class PriceError(PlannerError):

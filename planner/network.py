@@ -100,16 +100,17 @@ class HttpReply(NamedTuple):
     headers: Message
 
 
-class _NoRedirects(HTTPRedirectHandler):
+class NoRedirects(HTTPRedirectHandler):
     """Handler that leaves redirects to the caller, which checks the host."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> Request | None:
+        """Return no new request."""
         return None
 
 
-_REDIRECTS: Final = (301, 302, 303, 307, 308)
+REDIRECTS: Final = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS: Final = 3
 _PIECE_BYTES: Final = 262_144
 _AGENT: Final = "gpu-planner"
@@ -146,7 +147,7 @@ class HttpClient:
             context = ssl.create_default_context(cafile=ca_file)
         except (OSError, ssl.SSLError) as error:
             raise SpecError("ca", f"{ca_file} has no certificates: {error}", "Name a file in PEM format.") from error
-        self._opener = build_opener(_NoRedirects, HTTPSHandler(context=context))
+        self._opener = build_opener(NoRedirects, HTTPSHandler(context=context))
 
     def send(self, url: str, form: bytes | None = None) -> HttpReply:
         """Return the response to GET, or to POST of `form`.
@@ -158,7 +159,7 @@ class HttpClient:
         deadline, asked = time.monotonic() + self._total_seconds, url
         for _ in range(_MOST_REDIRECTS + 1):
             reply, place = self._send_once(url, form, deadline), url
-            if reply.status not in _REDIRECTS or not reply.headers.get("Location"):
+            if reply.status not in REDIRECTS or not reply.headers.get("Location"):
                 return reply
             url = urljoin(place, str(reply.headers["Location"]))
             if _origin(url) != _origin(asked):

@@ -10,8 +10,9 @@ from functools import cached_property
 from statistics import median
 from typing import Final, Literal
 
+from planner.cost.figure import days_since
 from planner.cost.owning.purchase import Purchase
-from planner.cost.renting.offer import Offer
+from planner.cost.renting.offer import AMBIGUOUS, Offer
 from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode
 
 BoughtKind = Literal["list", "partner", "street", "used"]
@@ -36,7 +37,6 @@ class PricePoint:
     region: str | None = None
     cards: float = 1
     remarks: tuple[str, ...] = ()
-    record_id: str | None = None
 
     @property
     def day(self) -> str:
@@ -189,14 +189,6 @@ def rents_of_machine(
     }
 
 
-def age_days(day: str | None, today: date) -> int | None:
-    """Return the age of `day` in days, or None; a month or a year counts from its first day."""
-    if day is None:
-        return None
-    year, month, first = (*(int(part) for part in day.split("-")), 1, 1)[:3]
-    return (today - date(year, month, first)).days
-
-
 def _spreads_by_kind(cards: list[Purchase], launch: PricePoint | None, today: date) -> dict[BoughtKind, PriceSpread]:
     spreads: dict[BoughtKind, PriceSpread] = {}
     for kind in BOUGHT_KINDS:
@@ -209,12 +201,8 @@ def _spreads_by_kind(cards: list[Purchase], launch: PricePoint | None, today: da
 
 
 def _purchase_doubts(purchase: Purchase) -> tuple[str, ...]:
-    """Return the reasons why a purchase price is not comparable with others."""
-    doubts = (
-        (f"one of {', '.join(purchase.candidates)}: the source is ambiguous", bool(purchase.candidates)),
-        (purchase.doubt or "", purchase.doubt is not None),
-    )
-    return tuple(text for text, holds in doubts if holds)
+    ambiguous = f"one of {', '.join(purchase.candidates)}: {AMBIGUOUS}" if purchase.candidates else None
+    return tuple(text for text in (ambiguous, purchase.doubt) if text is not None)
 
 
 def _purchase_kind(purchase: Purchase) -> BoughtKind:
@@ -238,11 +226,10 @@ def _purchase_point(purchase: Purchase, today: date) -> PricePoint:
     return PricePoint(
         price_usd=purchase.price_usd / count,
         price_date=purchase.price_date,
-        age_days=age_days(purchase.price_date, today),
+        age_days=days_since(purchase.price_date, today),
         source=purchase.source,
         seller=LIST_PRICE_SELLER if _purchase_kind(purchase) == "list" else "",
         remarks=(*_purchase_doubts(purchase), *whole, *purchase.notes),
-        record_id=purchase.id,
     )
 
 
@@ -258,13 +245,12 @@ def _offer_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]
             PricePoint(
                 price_usd=usd / offer.gpu_count,
                 price_date=offer.price_date,
-                age_days=age_days(offer.price_date, today),
+                age_days=days_since(offer.price_date, today),
                 source=offer.source,
                 seller=offer.provider,
                 region=offer.region,
                 cards=offer.gpu_count,
                 remarks=(*remarks, *offer.notes),
-                record_id=offer.id,
             ),
         )
         for mode, usd in offer.prices

@@ -95,17 +95,17 @@ def merge_region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[st
 
 def _newest_tariff(records: list[EnergyRecord], kind: TariffKind) -> Figure | None:
     priced = [record for record in records if record.tariff(kind) is not None]
-    if not priced:
+    newest = max(priced, key=lambda record: record.price_date or "", default=None)
+    if newest is None:
         return None
-    newest = max(priced, key=lambda record: record.price_date or "")
     return Figure(value=newest.tariff(kind), source=newest.price_source, date=newest.price_date)
 
 
 def _converted_tariff(records: list[EnergyRecord], kind: TariffKind, rates: Mapping[str, Figure]) -> Figure | None:
     priced = [record for record in records if record.local_tariff(kind) is not None and record.currency in rates]
-    if not priced:
+    newest = max(priced, key=lambda record: record.price_date or "", default=None)
+    if newest is None:
         return None
-    newest = max(priced, key=lambda record: record.price_date or "")
     local, rate = newest.local_tariff(kind) or 0.0, rates[newest.currency or ""]
     how = f"{local:g} {newest.currency} at {rate.value:g} USD ({rate.source}, {rate.date})"
     return Figure(value=local * rate.value, source=f"{newest.price_source}: {how}", date=newest.price_date)
@@ -113,8 +113,8 @@ def _converted_tariff(records: list[EnergyRecord], kind: TariffKind, rates: Mapp
 
 def _carbon_intensity(records: list[EnergyRecord]) -> Figure | None:
     known = [record for record in records if record.carbon_grams_per_kwh is not None]
-    if not known:
+    newest = max(known, key=lambda record: record.carbon_year or 0, default=None)
+    if newest is None:
         return None
-    newest = max(known, key=lambda record: record.carbon_year or 0)
     year = newest.carbon_year
     return Figure(value=newest.carbon_grams_per_kwh, source=newest.carbon_source, date=str(year) if year else None)

@@ -63,19 +63,9 @@ class _EstimateInputs:
     throughput: Throughput | None
     market: RentalMarket
 
-    @property
-    def demand(self) -> Demand:
-        """Return the demand of the job."""
-        return self.market.demand
-
-    @property
-    def catalog(self) -> CostCatalog:
-        """Return the catalog's price data."""
-        return self.market.catalog
-
     def rent_cost(self, chosen: RentQuote) -> RentCost:
         """Return the cost of the chosen quote, with its derivation."""
-        return rent_cost(chosen, self.demand, self.terms.rent, self.market.facts, self.throughput)
+        return rent_cost(chosen, self.market.demand, self.terms.rent, self.market.facts, self.throughput)
 
 
 def estimate_cost(
@@ -135,7 +125,6 @@ def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Through
 
 
 def _rental_modes(market: RentalMarket, case: RentOrBuyCase | None) -> Iterator[RentalMode]:
-    """Yield the cost of the job in each rental mode that is offered."""
     demand = market.demand
     per_year = demand.periods_per_year
     for found in market.quotes():
@@ -153,7 +142,6 @@ def _rental_modes(market: RentalMarket, case: RentOrBuyCase | None) -> Iterator[
 
 
 def _machines(market: RentalMarket, result: CostResult, case: RentOrBuyCase | None) -> Machines:
-    """Return the machines for the result; without `case`, no figures of owning are known."""
     groups = market.demand.groups if case is None else case.shape.groups
     cards, watts = groups * market.count, market.gpu.drawn_watts
     return Machines(
@@ -168,12 +156,14 @@ def _machines(market: RentalMarket, result: CostResult, case: RentOrBuyCase | No
 
 def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote | None, reason: str) -> CostResult:
     streams, terms = case.streams(), inputs.terms
-    own = explain_ownership(case, streams, inputs.demand, terms, inputs.market.gpu, inputs.throughput, inputs.catalog)
+    own = explain_ownership(
+        case, streams, inputs.market.demand, terms, inputs.market.gpu, inputs.throughput, inputs.market.catalog
+    )
     if chosen is None:
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
     rent = _with_footprint(inputs.rent_cost(chosen), chosen, case, inputs)
     crossing = break_even(streams, case.horizon_years)
-    held = inputs.demand.rented_hours_per_busy_hour
+    held = inputs.market.demand.rented_hours_per_busy_hour
     crossing = crossing.evolve(
         gpu_hours=None if crossing.gpu_hours is None else crossing.gpu_hours * held,
         **_accounting_figures(case, streams, rent, inputs),
@@ -184,7 +174,7 @@ def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote
         break_even=crossing,
         curve=cost_curve(case, held),
         answer=make_decision(
-            DecisionInputs(case, streams, crossing, rent, own, terms, inputs.demand, inputs.throughput)
+            DecisionInputs(case, streams, crossing, rent, own, terms, inputs.market.demand, inputs.throughput)
         ),
         notes=_rental_notes(inputs, chosen),
     )
@@ -195,7 +185,7 @@ def _accounting_figures(
 ) -> dict[str, float | int | None]:
     servers, utilization = book_servers(case, streams, inputs.terms), book_utilization(case, streams)
     hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
-    held = inputs.demand.rented_hours_per_busy_hour
+    held = inputs.market.demand.rented_hours_per_busy_hour
     usd_per_busy_hour = rent.usd_per_gpu_hour * held
     return {
         "simple_gpu_hours": None if hours is None else hours * case.shape.count * held,
@@ -206,7 +196,7 @@ def _accounting_figures(
 
 def _with_footprint(rent: RentCost, chosen: RentQuote, case: RentOrBuyCase, inputs: _EstimateInputs) -> RentCost:
     watts = full_power_watts(case.central, case.shape) / case.shape.groups * case.central["active_power_fraction"]
-    carbon = rented_footprint(chosen.offer, watts / _WATTS * inputs.demand.busy_hours, inputs.catalog)
+    carbon = rented_footprint(chosen.offer, watts / _WATTS * inputs.market.demand.busy_hours, inputs.market.catalog)
     notes = (*rent.notes, _NO_CARBON) if carbon is None else rent.notes
     return rent.evolve(carbon=carbon, notes=notes)
 
@@ -223,27 +213,24 @@ def cost_curve(case: RentOrBuyCase, rented_hours_per_busy_hour: float = 1.0) -> 
     high = case.streams({name: -z for name, z in _LOW.items()} | {RESALE: -TEN_TO_NINETY})
     times = (case.horizon_years * step / _POINTS for step in range(_POINTS + 1))
     gpu_hours_per_year = middle.busy_hours_per_year * case.shape.count * rented_hours_per_busy_hour
-    return tuple(_cost_point(years, gpu_hours_per_year, low, middle, high) for years in times)
-
-
-def _cost_point(
-    years: float, gpu_hours_per_year: float, low: CashFlows, middle: CashFlows, high: CashFlows
-) -> CostPoint:
-    return CostPoint(
-        years=years,
-        gpu_hours=gpu_hours_per_year * years,
-        rent_usd=middle.rent_usd(years),
-        own_usd=middle.own_usd(years),
-        rent_low_usd=low.rent_usd(years),
-        rent_high_usd=high.rent_usd(years),
-        own_low_usd=low.own_usd(years),
-        own_high_usd=high.own_usd(years),
+    return tuple(
+        CostPoint(
+            years=years,
+            gpu_hours=gpu_hours_per_year * years,
+            rent_usd=middle.rent_usd(years),
+            own_usd=middle.own_usd(years),
+            rent_low_usd=low.rent_usd(years),
+            rent_high_usd=high.rent_usd(years),
+            own_low_usd=low.own_usd(years),
+            own_high_usd=high.own_usd(years),
+        )
+        for years in times
     )
 
 
 def _rental_notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]:
     buy = inputs.terms.buy
-    household = inputs.catalog.ownership(place_of(buy, inputs.market.gpu)).tariff_kind == "household"
+    household = inputs.market.catalog.ownership(place_of(buy, inputs.market.gpu)).tariff_kind == "household"
     taxed = household and chosen.offer.exchange_rate is not None and buy.tariff_usd_per_kwh is None
     return (
         *(_VAT,) * taxed,
@@ -254,13 +241,12 @@ def _rental_notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]
 
 
 def _commitment_notes(chosen: RentQuote, inputs: _EstimateInputs) -> Iterator[str]:
-    """Yield notes on how a commitment is paid."""
     term, years = TERM_YEARS.get(chosen.mode), inputs.terms.horizon_years
     if term is None:
         return
     yield _BILLED_MONTHLY
     until = paid_until(years, term, years)
-    if until > years and inputs.demand.periods_per_year is not None:
+    if until > years and inputs.market.demand.periods_per_year is not None:
         yield _LAST_TERM.format(years, until)
 
 
@@ -275,7 +261,7 @@ def _cheaper_old_offers(chosen: RentQuote, rows: tuple[OfferRow, ...]) -> Iterat
 
 def _service_notes(inputs: _EstimateInputs) -> Iterator[str]:
     """Yield a note on the capacity and waiting time of a service, if known."""
-    job, throughput, wait = inputs.terms.job, inputs.throughput, inputs.demand.peak_wait_seconds
+    job, throughput, wait = inputs.terms.job, inputs.throughput, inputs.market.demand.peak_wait_seconds
     if isinstance(job, Service) and throughput is not None and throughput.concurrent_requests is not None:
         per_second = throughput.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
         wait_note = "" if wait is None else _WAIT_NOTE.format(max(wait, _SHORTEST_WAIT))

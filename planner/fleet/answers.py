@@ -167,7 +167,6 @@ def _not_json(text: str, reply: HttpReply, host: str) -> NetworkError:
 
 
 def _error(envelope: Mapping[str, Any], reply: HttpReply, host: str) -> PlannerError:
-    """Return the error that the server states in JSON."""
     stated = str(envelope.get("error") or envelope.get("message") or "")[:_SHOWN]
     if reply.status in _STATUSES:
         what, hint = _STATUSES[reply.status]

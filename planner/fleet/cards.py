@@ -20,10 +20,9 @@ from planner.fleet.exporters import (
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.parsing import MetricSample
 
 _SeriesKey = tuple[str, str, str, str, str]
-LabelledValue = tuple[str, Mapping[str, str], float]
-"""A sample: the metric's name, its labels and its value; of a rate, the value is per second."""
 
 _READINGS: Final = frozenset(metric.name for metric in DEVICE_METRICS)
 _MEMORY_PARTS: Final = ("memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes")
@@ -111,6 +110,10 @@ class FleetCard:
         reading = self.readings.get(name) if name in _READINGS else self.device.facts.get(name)
         return None if reading is None or (self.is_silent and name in _READINGS) else reading.value
 
+    def is_at(self, host: str) -> bool:
+        """Return whether the card is in `host`, by its name or by an address that was scraped."""
+        return host == self.host or any(instance.rpartition(":")[0] == host for instance in self.instances)
+
     @property
     def use(self) -> float | None:
         """Return the utilization as a fraction: that of the whole card, or how long its engine was active."""
@@ -148,8 +151,10 @@ class _Gathered:
     is_twice: bool = False
 
 
-def read_cards(samples: Iterable[LabelledValue], rates: Iterable[LabelledValue] = (), at: float = 0.0) -> CardReport:
+def read_cards(samples: Iterable[MetricSample], rates: Iterable[MetricSample] = (), at: float = 0.0) -> CardReport:
     """Return the cards in `samples` with our names and units, read at `at` (seconds since 1970).
+
+    Those in `rates` are per second.
 
     Of two series that state the same, such as those of two Prometheus servers, the first counts, and a note says so.
     Values that are not finite and those that mean "not available" are missing, never 0.
@@ -347,7 +352,6 @@ def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) ->
 
 
 def _selector(card: _Gathered) -> dict[str, str]:
-    """Return the labels that select the series of a card in its Prometheus."""
     wanted = (card.exporter.uuid, card.exporter.number, "instance", *card.exporter.mig[:1])
     return {name: card.labels[name] for name in wanted if card.labels.get(name)}
 

@@ -20,6 +20,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.protocols import ReadingSeries
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
+from planner.parsing import MetricSample
 
 _KEPT: Final = 64
 """Readings of each quantity that are kept: a quarter of an hour at the usual interval."""
@@ -181,10 +182,10 @@ class FleetWatch:
         start = fleet.at_seconds - window
         names = [name for name in source.names[0] if any(row.metric.ours in _FOLLOWED for row in rows_of(name))]
         answer = source.server.query_range(names_selector(names), start, fleet.at_seconds - step, step)
-        rounds: dict[float, list[tuple[str, Mapping[str, str], float]]] = {}
+        rounds: dict[float, list[MetricSample]] = {}
         for series in answer.series:
             for at, value in series.values:
-                rounds.setdefault(at, []).append((series.labels.get("__name__", ""), series.labels, value))
+                rounds.setdefault(at, []).append(MetricSample(series.labels.get("__name__", ""), series.labels, value))
         rings, self._rings = self._rings, {}
         for at in sorted(rounds):
             for key, card in read_cards(rounds[at]).cards.items():
@@ -236,10 +237,10 @@ class FleetWatch:
         devices = tuple(card.device for card in cards)
         latest = Latest()
         latest.note_inventory(Inventory(devices=devices))
-        known = next((readings for name, readings in fleet.hosts.items() if _is_of(name, host, cards)), {})
+        name = next((name for name in fleet.hosts if any(card.is_at(name) for card in cards)), host)
         at = fleet.at_seconds
-        latest.note_sample(Sample(at, at, {card.key: card.readings for card in cards}, known))
-        past = _HostPast(latest, self._rings, next((n for n in fleet.hosts if _is_of(n, host, cards)), host))
+        latest.note_sample(Sample(at, at, {card.key: card.readings for card in cards}, fleet.hosts.get(name, {})))
+        past = _HostPast(latest, self._rings, name)
         seconds = _window_seconds(fleet.interval_seconds)
         for card in cards:
             yield card.key, diagnose(past, card.key, at, seconds)
@@ -299,11 +300,6 @@ class FleetWatch:
 def _window_seconds(interval_seconds: float) -> float:
     """Return the time that a diagnosis considers: long enough for eight scrapes."""
     return max(_LEAST_WINDOW_SECONDS, _WINDOW_SCRAPES * interval_seconds)
-
-
-def _is_of(name: str, host: str, cards: Sequence[FleetCard]) -> bool:
-    """Return whether node_exporter's host `name` is `host`, by its name or by the address that was scraped."""
-    return name == host or any(instance.rpartition(":")[0] == name for card in cards for instance in card.instances)
 
 
 def _shared_notes(cards: Mapping[str, FleetCard]) -> list[str]:

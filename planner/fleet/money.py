@@ -148,14 +148,10 @@ class FleetPrices:
     def _serving_cost(self, server: FleetServer, fleet: Fleet) -> ServingCost:
         of_pod = [card for card in fleet.cards if server.pod and any(work.pod == server.pod for work in card.work)]
         host = server.instance.rpartition(":")[0]
-        of_host = [card for card in fleet.cards if host and (card.host == host or _is_at(card, host))]
+        of_host = [card for card in fleet.cards if host and card.is_at(host)]
         cards = of_pod or of_host
         rents = [self.usd_per_hour(card.device)[0] for card in cards]
         usd = sum(rent or 0.0 for rent in rents) if rents and None not in rents else None
         tokens = server.output_tokens_per_s
         per_million = usd / (tokens * _HOUR_SECONDS) * _MILLION if usd is not None and tokens else None
         return ServingCost(server, len(cards), usd, per_million)
-
-
-def _is_at(card: FleetCard, host: str) -> bool:
-    return any(instance.rpartition(":")[0] == host for instance in card.instances)

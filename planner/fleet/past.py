@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Final
 
-from planner.fleet.cards import FleetCard, LabelledValue, read_cards, rows_of
+from planner.fleet.cards import FleetCard, read_cards, rows_of
 from planner.fleet.prometheus import NAME_LABEL, function_of_each, names_selector, range_step, rate_seconds
 from planner.fleet.sources import PrometheusSource
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample
+from planner.parsing import MetricSample
 
 _ANY_READING: Final = missing(Cause.NO_ANSWER)
 
@@ -28,7 +29,7 @@ def card_history(
     values, rates = (_of_exporter(names, card) for names in source.names)
     step = range_step(seconds, pixels, scrape_seconds)
     span = (end - seconds, end, step)
-    rounds: dict[float, tuple[list[LabelledValue], list[LabelledValue]]] = {}
+    rounds: dict[float, tuple[list[MetricSample], list[MetricSample]]] = {}
     queries = [(0, names_selector(values, card.selector))] if values else []
     if rates:
         queries.append((1, function_of_each("rate", rates, rate_seconds(scrape_seconds, step), card.selector)))
@@ -36,7 +37,7 @@ def card_history(
         for series in source.server.query_range(query, *span).series:
             name = series.labels.get("__name__") or series.labels.get(NAME_LABEL, "")
             for at, value in series.values:
-                rounds.setdefault(at, ([], []))[place].append((name, series.labels, value))
+                rounds.setdefault(at, ([], []))[place].append(MetricSample(name, series.labels, value))
     history = History(seconds + 2 * step, step)
     history.note(Inventory(devices=(card.device,)))
     at = (end - seconds) // step * step

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from planner.errors import PlannerError
 from planner.fleet.answers import Answer, AnswerSeries, scrape_content
-from planner.fleet.cards import LabelledValue, card_key, host_of_address, rows_of
+from planner.fleet.cards import card_key, host_of_address, rows_of
 from planner.fleet.connection import FleetConnection
 from planner.fleet.exporters import EXPORTERS, HOST_QUERIES, Exporter, FleetMetric
 from planner.fleet.prometheus import (
@@ -60,8 +60,8 @@ class Poll(NamedTuple):
 
     at: float
     interval_seconds: float
-    samples: Sequence[LabelledValue]
-    rates: Sequence[LabelledValue] = ()
+    samples: Sequence[MetricSample]
+    rates: Sequence[MetricSample] = ()
     seen: Mapping[str, float] = {}
     hosts: Mapping[str, Mapping[str, Reading]] = {}
     is_whole: bool = True
@@ -146,8 +146,8 @@ class PrometheusSource:
             _last_seen(_labelled(seen.series), at),
             self._hosts(window) if found.has_hosts else {},
             is_whole,
-            _metric_samples(gauges.series),
-            _metric_samples(growth.series),
+            _labelled(gauges.series),
+            _labelled(growth.series),
             float(SERVING_SECONDS),
             (*_notes(at, asked, answered, found), *dict.fromkeys((*values.warnings, *rates.warnings, *seen.warnings))),
         )
@@ -235,11 +235,11 @@ class ScrapeSource:
             _USUAL_SCRAPE_SECONDS if before is None else max(at - before, 1.0),
             samples,
             rates,
-            gauges=[MetricSample(*sample) for sample in samples],
+            gauges=samples,
             notes=tuple(f"{failure.message[:1].upper()}{failure.message[1:]}." for failure in failures),
         )
 
-    def _rates(self, samples: Iterable[LabelledValue], at: float) -> list[LabelledValue]:
+    def _rates(self, samples: Iterable[MetricSample], at: float) -> list[MetricSample]:
         """Return the increase per second of each counter since the last scrape; a counter that fell was reset."""
         rates, now = [], dict[tuple[str, str], tuple[float, float]]()
         for name, labels, value in samples:
@@ -250,7 +250,7 @@ class ScrapeSource:
             if series in self._before:
                 then, before = self._before[series]
                 grown = value - before if value >= before else value
-                rates.append((name, labels, grown / max(at - then, 1e-3)))
+                rates.append(MetricSample(name, labels, grown / max(at - then, 1e-3)))
         self._before = now
         return rates
 
@@ -269,21 +269,21 @@ def _notes(at: float, asked: float, answered: float, found: _Found) -> list[str]
 
 def _reader(
     connection: FleetConnection, environment: Mapping[str, str], stop: Callable[[], bool]
-) -> Callable[[], list[LabelledValue]]:
+) -> Callable[[], list[MetricSample]]:
     if connection.is_remote:
         client = connection.client(environment, stop)
         return partial(_scrape, connection, lambda: scrape_content(client.send(connection.url), connection.address))
     return partial(_scrape, connection, lambda: read_regular(Path(connection.url), "scrape", _MOST_SCRAPE_BYTES))
 
 
-def _scrape(connection: FleetConnection, read: Callable[[], bytes]) -> list[LabelledValue]:
+def _scrape(connection: FleetConnection, read: Callable[[], bytes]) -> list[MetricSample]:
     try:
         samples = parse_prometheus(read())
     except UnreadableFileError as error:
         hint = "Check the path of the file, or begin the address of a server with http:// or https://."
         raise PlannerError(f"{connection.url} {error.reason}", hint) from error
     instance = {"instance": connection.address}
-    return [(sample.name, {**instance, **_renamed(sample.labels), **instance}, sample.value) for sample in samples]
+    return [sample._replace(labels={**instance, **_renamed(sample.labels), **instance}) for sample in samples]
 
 
 def _renamed(labels: Mapping[str, str]) -> Mapping[str, str]:
@@ -293,21 +293,18 @@ def _renamed(labels: Mapping[str, str]) -> Mapping[str, str]:
     return {**labels, "exported_instance": labels["instance"]}
 
 
-def _attempt(read: Callable[[], list[LabelledValue]]) -> list[LabelledValue] | PlannerError:
+def _attempt(read: Callable[[], list[MetricSample]]) -> list[MetricSample] | PlannerError:
     try:
         return read()
     except PlannerError as error:
         return error
 
 
-def _labelled(series: Iterable[AnswerSeries]) -> list[LabelledValue]:
+def _labelled(series: Iterable[AnswerSeries]) -> list[MetricSample]:
     return [
-        (one.labels.get("__name__") or one.labels.get(NAME_LABEL, ""), one.labels, one.values[-1][1]) for one in series
+        MetricSample(one.labels.get("__name__") or one.labels.get(NAME_LABEL, ""), one.labels, one.values[-1][1])
+        for one in series
     ]
-
-
-def _metric_samples(series: Iterable[AnswerSeries]) -> list[MetricSample]:
-    return [MetricSample(*sample) for sample in _labelled(series)]
 
 
 def _is_fast(metric: FleetMetric) -> bool:
@@ -333,7 +330,7 @@ def _is_alive(name: str, exporter: Exporter) -> bool:
     return any(row.exporter is exporter and row.metric.name in exporter.alive for row in rows_of(name))
 
 
-def _last_seen(samples: Iterable[LabelledValue], now: float) -> dict[str, float]:
+def _last_seen(samples: Iterable[MetricSample], now: float) -> dict[str, float]:
     """Return when each card was last read, by its key: no later than `now`, and of what is no number long ago."""
     seen: dict[str, float] = {}
     for name, labels, at in samples:

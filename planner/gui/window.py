@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from planner.cost.figure import days_since
 from planner.errors import NoFormulaError, PlannerError
 from planner.gui.actions import ActionSet
 from planner.gui.commands import declare
@@ -43,7 +44,7 @@ from planner.gui.widgets.layout import STRETCH, InReadingOrder, focus_by_key, fo
 from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 from planner.plan.catalog import Catalog
-from planner.present.cost.prices import age_of, age_phrase, days_since, newest_age_days
+from planner.present.cost.prices import age_of, age_phrase, newest_age_days
 from planner.present.format import capitalized, date, integer
 
 if TYPE_CHECKING:

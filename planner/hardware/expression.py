@@ -49,18 +49,6 @@ def _known_test(
     return test
 
 
-def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
-    """Return a test that is true for records whose flag `field` is true."""
-    return _known_test(field.read, lambda value: value is True)
-
-
-def equality_test(
-    field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted_value: Value
-) -> Test[AnyRecord]:
-    """Return a test that compares `field` with `wanted_value` by the operator `holds`: equal or not equal."""
-    return _known_test(_lowercase_reader(field), lambda value: holds(value, wanted_value))
-
-
 def ordering_test(
     field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted_value: Value
 ) -> Test[AnyRecord]:
@@ -74,32 +62,9 @@ def ordering_test(
     )
 
 
-def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
-    """Return a test that the text of `field` contains `part`, ignoring case; `part` is in lower case."""
-    return _known_test(
-        _lowercase_reader(field),
-        lambda value: part in (value if isinstance(value, str) else _version_as_text(value)),
-    )
-
-
-def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
-    """Return a test that `field` has one of `values`."""
-    return _known_test(_lowercase_reader(field), values.__contains__)
-
-
 def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
     """Return the negation of `test`; an unknown result stays unknown."""
     return _known_test(test, operator.not_)
-
-
-def any_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
-    """Return a test that passes if any of `tests` does."""
-    return _joined_test(tests, decisive=True)
-
-
-def all_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
-    """Return a test that passes if all of `tests` do."""
-    return _joined_test(tests, decisive=False)
 
 
 def _joined_test(tests: list[Test[AnyRecord]], *, decisive: bool) -> Test[AnyRecord]:
@@ -120,7 +85,6 @@ def _joined_test(tests: list[Test[AnyRecord]], *, decisive: bool) -> Test[AnyRec
 
 
 def _version_as_text(value: Value) -> str:
-    """Return a version as text, such as 8.9."""
     return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -233,7 +197,7 @@ class _Parser(Generic[AnyRecord]):
         tests = [self._parse_conjunction()]
         while self._take_text("or"):
             tests.append(self._parse_conjunction())
-        return any_of(tests)
+        return _joined_test(tests, decisive=True)
 
     def expect_end(self) -> None:
         """Raise an error unless all tokens of the expression were parsed."""
@@ -254,7 +218,6 @@ class _Parser(Generic[AnyRecord]):
         return text
 
     def _expected_error(self, expectation: str, hint: str = _EXAMPLE) -> SpecError:
-        """Return the error that the next token is not the expected one, with a hint."""
         found = repr(self._next_token.text) if self._next_token.text else "the end"
         return SpecError(
             "where", f"at position {self._next_token.position + 1}: expected {expectation}, found {found}", hint=hint
@@ -265,10 +228,9 @@ class _Parser(Generic[AnyRecord]):
         tests = [self._parse_term()]
         while self._take_text("and"):
             tests.append(self._parse_term())
-        return all_of(tests)
+        return _joined_test(tests, decisive=False)
 
     def _parse_term(self) -> Test[AnyRecord]:
-        """Parse one condition, within the limit of nesting."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise SpecError("where", f"nested more than {_DEEPEST} deep", _EXAMPLE)
@@ -288,22 +250,23 @@ class _Parser(Generic[AnyRecord]):
         return self._parse_comparison()
 
     def _parse_comparison(self) -> Test[AnyRecord]:
-        """Parse a comparison of a field, or a flag alone."""
         field = self._parse_field()
         if name := self._take_text(*_EQUALITIES):
-            return equality_test(field, _EQUALITIES[name], self._parse_value(field))
+            holds, wanted = _EQUALITIES[name], self._parse_value(field)
+            return _known_test(_lowercase_reader(field), lambda value: holds(value, wanted))
         if field.kind in ("number", "version") and (name := self._take_text(*_ORDERINGS)):
             return ordering_test(field, _ORDERINGS[name], self._parse_value(field))
         if self._next_token.text.lower() in ("~", "contains"):
-            return contains_test(field, self._parse_text(field))
+            part = self._parse_text(field)
+            return _known_test(_lowercase_reader(field), lambda value: part in _version_as_text(value))
         if self._take_text("in"):
-            return membership_test(field, self._parse_values(field))
+            return _known_test(_lowercase_reader(field), self._parse_values(field).__contains__)
         if self._take_text("not"):
             if not self._take_text("in"):
                 raise self._expected_error("in")
-            return negate(membership_test(field, self._parse_values(field)))
+            return negate(_known_test(_lowercase_reader(field), self._parse_values(field).__contains__))
         if field.kind == "flag" and self._next_token.text not in _ORDERINGS:
-            return flag_test(field)
+            return _known_test(field.read, lambda value: value is True)
         raise self._expected_error(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
 
     def _parse_field(self) -> QueryField[AnyRecord]:
@@ -318,7 +281,6 @@ class _Parser(Generic[AnyRecord]):
         return known[name]
 
     def _parse_values(self, field: QueryField[AnyRecord]) -> frozenset[Value]:
-        """Consume a list of values in parentheses and return the values."""
         if not self._take_text("("):
             raise self._expected_error("( and a list of values")
         values = {self._parse_value(field)}
@@ -329,7 +291,6 @@ class _Parser(Generic[AnyRecord]):
         return frozenset(values)
 
     def _parse_text(self, field: QueryField[AnyRecord]) -> str:
-        """Consume a text in quotes and return it in lower case."""
         if field.kind not in ("text", "version"):
             raise self._expected_error(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}", hint=_LOOKS_FOR_TEXT)
         self._next += 1
@@ -340,7 +301,6 @@ class _Parser(Generic[AnyRecord]):
         return text
 
     def _parse_value(self, field: QueryField[AnyRecord]) -> Value:
-        """Consume a value of the type of `field` and return it."""
         token = self._next_token
         value = _token_value(field, token)
         if value is None or value in (inf, -inf):

@@ -244,7 +244,6 @@ def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]
 # Splitting all names takes tens of milliseconds, and a refresh of prices resolves thousands of cards.
 @lru_cache(maxsize=4)
 def _all_names(catalog: HardwareCatalog) -> tuple[_SplitName, ...]:
-    """Return all spellings of all accelerators' names."""
     return tuple(name for gpu in catalog.gpus for name in _names_of(gpu))
 
 
@@ -270,7 +269,6 @@ def _split_brand_words(text: str) -> tuple[Words, Words]:
 
 
 def _name_words(text: str) -> Words:
-    """Return the set of normalized words in a name."""
     plain = _TRADEMARK.sub(" ", text.lower())
     for written, meant in _SPELLINGS.items():
         plain = plain.replace(written, meant)

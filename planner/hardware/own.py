@@ -172,7 +172,6 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
 
 
 def _memory_size_fields(memory_bytes: int) -> dict[str, object]:
-    """Return the fields of a card's record that follow from its memory size."""
     measured = ("usable_memory_bytes", "usable_memory_high_bytes", "smi_memory_bytes")
     return {"memory_label": f"{memory_bytes / GIB:g} GB", **dict.fromkeys(measured)}
 

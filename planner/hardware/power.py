@@ -287,19 +287,16 @@ def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
 
 
 def _cards_watts(build: Build) -> float | None:
-    """Return the maximum power of all cards in a build in watts, or None if one is unknown."""
     watts = [(each.watts_each, each.count) for each in build.cards]
     return None if any(each is None for each, _ in watts) else sum((each or 0.0) * count for each, count in watts)
 
 
 def _occupied_slots(build: Build) -> int | None:
-    """Return the number of slots that all cards of a build occupy, or None if unknown."""
     wide = [(_slot_count(each.gpu), each.count) for each in build.cards]
     return None if any(slots is None for slots, _ in wide) else sum((slots or 0) * count for slots, count in wide)
 
 
 def _slot_count(gpu: Gpu) -> int | None:
-    """Return the number of slots that a card occupies, or None if its form factor does not determine it."""
     form = (gpu.form_factor or "").removeprefix("PCIe ").capitalize()
     return next((slots for name, slots in _SLOTS.items() if form.startswith(name)), None)
 

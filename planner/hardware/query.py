@@ -170,13 +170,11 @@ def _common_tests(query: CatalogQuery, context: QueryContext) -> list[_Test]:
 
 
 def _facet_tests(query: CatalogQuery) -> dict[str, _Test]:
-    """Return the test of each facet with selected values, by facet name."""
     chosen = {name: (frozenset(getattr(query, each.chosen)), each.read) for name, each in query.words.facets.items()}
     return {name: _membership_test(values, read) for name, (values, read) in chosen.items() if values}
 
 
 def _membership_test(values: frozenset[str | None], read: Callable[[Any], str | None]) -> _Test:
-    """Return a test that the value read from a record is one of `values`."""
     return lambda record: read(record) in values
 
 

@@ -198,6 +198,5 @@ def _family_spread(values: list[float]) -> FamilySpread:
 
 
 def _family_text(family: DeviceFamily, spread: FamilySpread) -> str:
-    """Return the number of measured devices and the name of their family as text."""
     devices = "1 measured device" if spread.devices == 1 else f"{spread.devices} measured devices"
     return f"{devices} of {' '.join(family)}"

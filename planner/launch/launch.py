@@ -182,7 +182,6 @@ def _named_draft(workload: Inference, catalog: Catalog) -> Speculation:
 
 
 def _with_unexpressed(file: LaunchFile, rows: tuple[UnexpressedField, ...]) -> LaunchFile:
-    """Return `file` with a comment for each field that it does not express."""
     lines = [f"# Not expressed: {row.field} = {row.value}: {row.reason}\n" for row in rows]
     return file.evolve(text="".join((file.text, *lines)))
 

@@ -13,6 +13,7 @@ from planner.hardware.mig import MIG_INFIX
 from planner.launch.places import PLACES
 from planner.launch.settings import Launcher, LaunchPlace, PlacedJob
 from planner.launch.software import LAUNCHERS
+from planner.parsing import flattened
 from planner.plan.recipes import YAML_ENDINGS, is_recipe_file, linked_config, load_recipe, parsed_file
 from planner.storage import UnreadableFileError, decode_text, read_regular
 from planner.units import MIB
@@ -128,7 +129,6 @@ def _with_slurm_cards(recipe: Recipe, text: str) -> Recipe:
 
 
 def _recipe_in_script(text: str, environment: Mapping[str, str], path: Path) -> Recipe:
-    """Return the recipe of the first command in a script that is read."""
     variables = dict(environment)
     for words in _commands(text, variables, path):
         if _program_in(words) is not None:
@@ -174,19 +174,10 @@ def _recipe_of_command(launcher: Launcher, options: Mapping[str, object], path: 
         config = linked_config(str(name), path)
         if not isinstance(config, Mapping):
             raise RecipeError(path, f"names the file {str(name)[:80]!r}, which is not in its folder", "Put it there.")
-        named |= {command.aliases.get(key, key): value for key, value in _flattened(config)}
+        named |= {command.aliases.get(key, key): value for key, value in flattened(config)}
     reader = ConfigReader(named, str(path))
     command.read(reader)
     return reader.finish(launcher.profiles[0])
-
-
-def _flattened(keys: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the keys of a file, those in sections with the sections' names before a dot."""
-    for key, value in keys.items():
-        if isinstance(value, Mapping):
-            yield from _flattened(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _program_in(words: tuple[str, ...]) -> tuple[_Program, tuple[str, ...]] | None:

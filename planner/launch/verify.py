@@ -139,7 +139,6 @@ def _launcher(plan: Plan) -> Launcher | None:
 
 
 def _torch_measurement(evaluation: Evaluation) -> Measurement:
-    """Return the lines of PyTorch around a training step or a request."""
     workload, title = evaluation.workload, "Memory and speed: in your script"
     task = workload.task if evaluation.traced is None else evaluation.traced.request.task
     if task == "training":
@@ -165,12 +164,10 @@ def _repeated_lines(call: str, key: str) -> str:
 
 
 def _filled(template: str, words: Mapping[str, object]) -> str:
-    """Return a template with its words in capitals replaced."""
     return _WORD.sub(lambda found: str(words[found[0]]), template)
 
 
 def _step_text(evaluation: Evaluation) -> str:
-    """Return what one call of `train_step` in the lines has to do."""
     workload = evaluation.workload
     if not isinstance(workload, Training):
         return "one step as it was traced"
@@ -189,7 +186,6 @@ def _check(item: Measurement, evaluation: Evaluation, timed: Evaluation) -> Plan
 
 
 def _expected_memory(item: Measurement, evaluation: Evaluation) -> Iterator[ExpectedAmount]:
-    """Yield the rows of memory that the plan has at all."""
     for name, prints in item.memory:
         amount = estimated_bytes(evaluation, name)
         if amount is not None and amount.bytes:
@@ -198,7 +194,6 @@ def _expected_memory(item: Measurement, evaluation: Evaluation) -> Iterator[Expe
 
 
 def _expected_figures(item: Measurement, timed: Evaluation) -> Iterator[ExpectedAmount]:
-    """Yield the speeds that are estimated."""
     for name, prints in item.figures:
         figure = estimated_figure(name, timed)
         if figure is not None:

@@ -221,7 +221,6 @@ class Architecture(Spec):
 
 
 def _unselected_parameters(group: LayerGroup) -> int:
-    """Return the number of parameters in the routed experts of `group` that one token does not select."""
     moe = group.layer.feed_forward
     if not isinstance(moe, Moe):
         return 0

@@ -284,7 +284,6 @@ def _without_separators(name: str) -> str:
 
 
 def _unknown_model_error(catalog: ModelCatalog, text: str) -> SpecError | NoFormulaError:
-    """Return the error for a name that no model with a formula has."""
     unread = catalog.without_formula(text)
     if len(unread) > 1:
         return AmbiguousNameError("model", text, tuple(model.id for model in unread))

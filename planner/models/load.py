@@ -94,7 +94,6 @@ def load_model_file(path: Path) -> LoadedModel:
 
 
 def _find_model(text: str, catalog: ModelCatalog) -> str | Path:
-    """Return the catalog's name or the path that `text` refers to."""
     if not text.strip():
         raise SpecError("model", "no model is named", "Name one, such as meta-llama/Llama-3.1-8B, or a file or folder.")
     path = Path(os.path.expanduser(text))  # which keeps the ~ of a user who does not exist
@@ -110,7 +109,6 @@ def _find_model(text: str, catalog: ModelCatalog) -> str | Path:
 
 
 def _is_written_as_path(text: str) -> bool:
-    """Return whether `text` is written as a path, not as a model name."""
     return text.endswith((*_FILE_ENDINGS, "/", "\\")) or text.startswith((".", "~")) or Path(text).is_absolute()
 
 

@@ -39,7 +39,10 @@ def check_setup(
         _pci_check(latest, pci_cards),
         *(_card_check(latest, device) for device in latest.inventory.devices),
         *(_fault_check(latest, fault) for fault in latest.inventory.faults),
-        _host_check(latest),
+        _readings_check(
+            "Host (CPU, RAM, disks, network)",
+            {metric.title: latest.host[metric.name] for metric in HOST_METRICS if metric.name in latest.host},
+        ),
         SetupCheck("System", "note", _system_text(environment)),
         *_sampling_cost_checks(latest),
     )
@@ -108,13 +111,6 @@ def _fault_check(latest: Latest, fault: Fault) -> SetupCheck:
     detail = f" ({fault.detail})" if fault.detail else ""
     return SetupCheck(
         subject, _OUTCOMES[fault.description.severity], f"{fault.description.title}{detail}", fault.description.remedy
-    )
-
-
-def _host_check(latest: Latest) -> SetupCheck:
-    return _readings_check(
-        "Host (CPU, RAM, disks, network)",
-        {metric.title: latest.host[metric.name] for metric in HOST_METRICS if metric.name in latest.host},
     )
 
 

@@ -255,7 +255,6 @@ class Nvml(DriverCalls):
         return None
 
     def _timed_call(self, name: str, card: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-        """Call an NVML function as the pending call, and convert its errors."""
         try:
             return self.timed(name, card, function, *arguments)
         except self._binding.NVMLError as error:
@@ -269,20 +268,18 @@ class Nvml(DriverCalls):
         code = self._timed_call(name, card_uuid, function, (handle, ctypes.byref(count), processes))
         if code:
             raise NvmlFailure(name, code)
-        return [_listed_process_v1(process) for process in processes[: count.value]]
+        return [
+            ListedProcess(process.pid, None if process.usedGpuMemory == _NOT_AVAILABLE else process.usedGpuMemory)
+            for process in processes[: count.value]
+        ]
 
 
 def _field_value(value: Any) -> float | Cause:
-    """Return the number in an NVML field value, or the cause of its absence."""
     if value.nvmlReturn:
         return missing_reading_cause(value.nvmlReturn)
     member = _VALUE_MEMBERS.get(value.valueType)
     # A driver newer than the binding may use a value type that the binding does not know.
     return Cause.UNREADABLE if member is None else float(getattr(value.value, member))
-
-
-def _listed_process_v1(process: _ProcessV1) -> ListedProcess:
-    return ListedProcess(process.pid, None if process.usedGpuMemory == _NOT_AVAILABLE else process.usedGpuMemory)
 
 
 def missing_reading_cause(code: int) -> Cause:

@@ -16,7 +16,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -76,6 +76,15 @@ def parse_json(
     if not allow_surrogates and ("\\ud" in text or "\\uD" in text or _has_surrogate(text)):
         _check_texts(value)
     return value
+
+
+def flattened(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield nested fields by their path, such as `workload.parallel.data`."""
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _check_texts(value: object) -> None:

@@ -158,7 +158,6 @@ def _elements_per_s(gpu: Gpu) -> float | None:
 
 
 def _call_seconds(gpu: Gpu) -> float:
-    """Return the seconds in which the host of `gpu` launches one operator."""
     return _OLDER_CALL_SECONDS if gpu.architecture in OLDER_HOSTS else _CALL_SECONDS
 
 

@@ -1,10 +1,10 @@
 """Comparison of two plans: their settings, memory terms and phases."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from planner.base import Spec
 from planner.memory.result import MemoryResult, PhaseName, TermName
+from planner.parsing import flattened
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.plan import Plan
@@ -77,7 +77,6 @@ def _setting_differences(evaluation: Evaluation, other: Evaluation) -> Iterator[
 
 
 def _plan_fields(evaluation: Evaluation) -> dict[str, Value]:
-    """Return the values of a plan's fields by dotted name, with defaults filled in."""
     plan = evaluation.plan
     workload = evaluation.workload.model_dump(mode="json", exclude={"gpus"})
     cards: Value = " + ".join(f"{kind.count} × {kind.id}" for kind in plan.workload.gpus) or None
@@ -87,18 +86,10 @@ def _plan_fields(evaluation: Evaluation) -> dict[str, Value]:
     # Replicas follow from the number of cards unless the plan says otherwise.
     if plan.workload.parallel.data is None:
         workload["parallel"].pop("data")
-    return {**own_fields, **dict(_flatten_fields(workload)), "corrections": len(plan.corrections)}
-
-
-def _flatten_fields(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
-    """Yield the dotted names and values of nested fields."""
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            yield from _flatten_fields(value, f"{prefix}{name}.")
-        elif isinstance(value, list):
-            yield f"{prefix}{name}", ", ".join(map(str, value))
-        else:
-            yield f"{prefix}{name}", value
+    flat = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else value for name, value in flattened(workload)
+    }
+    return {**own_fields, **flat, "corrections": len(plan.corrections)}
 
 
 def _term_differences(memory: MemoryResult, other: MemoryResult) -> Iterator[TermDifference]:

@@ -137,7 +137,6 @@ class WorkloadDraft:
         return rule.holds(*rule.values(lambda name: self._field_value(name, changed)))
 
     def _is_adjustable(self, name: str) -> bool:
-        """Return whether a field may be adjusted: it was not edited."""
         return not any(edited == name or edited.startswith(f"{name}.") for edited in self._edited)
 
     def _field_value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
@@ -146,7 +145,6 @@ class WorkloadDraft:
         return _nested_fields(fields, name) or fields.get(name, self._default_value(name))
 
     def _default_value(self, name: str) -> FieldValue:
-        """Return the default value of the field `name`."""
         outer, _, inner = name.partition(".")
         if not inner:
             return getattr(self._fresh, outer, None)
@@ -155,7 +153,6 @@ class WorkloadDraft:
 
 
 def _flat_fields(workload: Workload) -> dict[str, object]:
-    """Return a workload's fields by dotted name."""
     fields: dict[str, object] = {}
     for name in workload.model_fields_set:
         value = getattr(workload, name)
@@ -167,7 +164,6 @@ def _flat_fields(workload: Workload) -> dict[str, object]:
 
 
 def _nested_fields(fields: Mapping[str, object], part: str) -> dict[str, object]:
-    """Return the fields nested in the group `part`, without its prefix."""
     return {name: value for name, value in fields.items() if name.startswith(f"{part}.")}
 
 
@@ -301,7 +297,6 @@ def _divisors(count: int) -> Iterator[int]:
 
 
 def _valid_values(plan: Plan, name: str, candidates: Iterator[int], catalog: Catalog) -> list[int]:
-    """Return the values in `candidates` that the plan accepts for the field `name`."""
     possible_values: list[int] = []
     for number in candidates:
         try:
@@ -357,7 +352,6 @@ def _first_adapter_that_fits(plan: Plan, catalog: Catalog) -> dict[str, object]:
 
 
 def _checkpoints(plan: Plan) -> bool:
-    """Return whether the plan recomputes activations."""
     return isinstance(plan.workload, Training) and plan.workload.activation_checkpointing != "none"
 
 
@@ -366,7 +360,6 @@ def _adapter_fields(method: Method) -> dict[str, object]:
 
 
 def _fits(plan: Plan, fields: Mapping[str, object], catalog: Catalog) -> bool:
-    """Return whether `plan` with `fields` changed surely fits."""
     try:
         changed = resolve_conflicts(plan, fields, catalog).plan
     except SpecError:

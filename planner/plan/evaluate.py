@@ -137,7 +137,6 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
 
 
 def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
-    """Return the evaluation of a plan that is estimated by formulas."""
     architecture, cards = architecture_of(plan, catalog), cards_of(plan, catalog)
     shared = _shared_fit(plan, architecture, cards) if _is_open(plan, cards) else None
     workload = plan.workload if shared is None else plan.workload.evolve(parallel=shared.parallel)
@@ -352,7 +351,6 @@ def _without_unequal_gpus(workload: Workload) -> Workload:
 
 
 def _measured_gpu(plan: Plan, catalog: Catalog) -> Gpu | None:
-    """Return the card of the plan's measured speed, if it names one."""
     measured = plan.timing.measured
     return catalog.hardware.gpu(measured.gpu) if measured and measured.gpu else None
 

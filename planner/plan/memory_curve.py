@@ -154,7 +154,6 @@ def _count_scaling(
 
 
 def _with_rank(plan: Plan, rank: int) -> Plan:
-    """Return `plan` with adapters of another LoRA rank."""
     lora = _adapter_settings(plan.workload)
     try:
         return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))

@@ -232,7 +232,6 @@ def _card_job(timed: _TimedJob, offer: OfferRow | None) -> CardJob:
 
 
 def _time_job(plan: Plan, gpu_id: str, parallel: Parallel, catalog: Catalog) -> _TimedJob | None:
-    """Return the time of the plan's job on the card `gpu_id`, or None if it is unknown."""
     workload = plan.workload.evolve(gpus=(), parallel=parallel)
     evaluation = evaluate(plan.evolve(gpu=gpu_id, workload=workload), catalog)
     throughput = plan_throughput(evaluation)

@@ -12,11 +12,10 @@ from planner.cost.card_prices import (
     CardPrices,
     PricePoint,
     PriceSpread,
-    age_days,
     card_prices,
     rents_of_machine,
 )
-from planner.cost.figure import Figure
+from planner.cost.figure import Figure, days_since
 from planner.cost.owning.purchase import Purchase, card_price
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode
@@ -119,13 +118,12 @@ def _rents_of_system(system: System, offers: Iterable[Offer], today: date) -> di
 
 
 def _launch_price(gpu: Gpu, today: date) -> PricePoint | None:
-    """Return a card's launch price with its age on `today`, or None."""
     if gpu.launch_price_usd is None:
         return None
     return PricePoint(
         price_usd=gpu.launch_price_usd,
         price_date=gpu.released,
-        age_days=age_days(gpu.released, today),
+        age_days=days_since(gpu.released, today),
         source=gpu.provenance_of("launch_price_usd").source,
         seller=LIST_PRICE_SELLER,
         remarks=("at launch",),

@@ -51,7 +51,6 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
 
 
 def _describe_content(content: object) -> str:
-    """Describe the type of a parsed file's content, such as `a list`."""
     return "nothing" if content is None else "a list" if isinstance(content, list) else "a single value"
 
 

@@ -50,7 +50,6 @@ def samples_per_step(request: TraceRequest) -> int:
 
 
 def _first_dimension(value: InputValue) -> int | None:
-    """Return the first dimension of the first tensor in `value`, or None."""
     if isinstance(value, TensorInput):
         return value.shape[0] if value.shape else None
     if isinstance(value, ListInput):

@@ -90,7 +90,6 @@ def _check_traceable(workload: Training) -> None:
 
 
 def _adapter_fields(lora: Lora) -> dict[str, object]:
-    """Return the trace-request fields for LoRA adapters."""
     targets = (lora.targets,) if isinstance(lora.targets, str) else lora.targets
     return {"rank": lora.rank, "targets": targets, "dtype": lora.adapter_dtype, "dropout": lora.dropout}
 
@@ -128,7 +127,6 @@ def _frozen_patterns(architecture: Architecture, trainable: tuple[str, ...]) -> 
 
 
 def _matches_any(path: str, patterns: tuple[str, ...]) -> bool:
-    """Return whether one of `patterns` matches the parameter's `path`."""
     return any(matches_pattern(path, pattern) for pattern in patterns)
 
 
@@ -277,7 +275,6 @@ def _trace_target(plan: Plan, catalog: Catalog) -> Target:
 
 
 def _inference_fields(workload: Inference) -> dict[str, object]:
-    """Return the trace-request fields for an inference workload with defaults filled in."""
     if workload.weights not in _PLAIN or workload.weights != workload.compute:
         raise SpecError(
             "weights",

@@ -122,7 +122,6 @@ def _warn_repeated_cache(evaluation: Evaluation, architecture: Architecture) -> 
 
 
 def _warn_nccl_buffers(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
-    """Warn about NCCL's buffers if they take a notable part of the card."""
     memory = evaluation.memory
     program = memory_of(architecture, evaluation.workload)
     parts = program.communicators(evaluation.workload) if memory.term("communication") else ()
@@ -137,7 +136,6 @@ def _warn_nccl_buffers(evaluation: Evaluation, architecture: Architecture) -> It
 
 
 def _warn_uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
-    """Warn if one pipeline stage needs much more memory than the others."""
     rows = [row for row in evaluation.memory.per_gpu if row.stage is not None]
     if len(rows) < 2 or len({row.gpu for row in rows}) > 1:
         return
@@ -213,7 +211,6 @@ def _warn_loss_peak(evaluation: Evaluation, architecture: Architecture) -> Itera
 
 
 def _warn_emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
-    """Warn if the plan computes in bf16 on a card that only emulates bf16."""
     gpu, compute = evaluation.gpu, evaluation.workload.compute
     if gpu is None or computes_bf16(gpu) or compute not in ("bf16", "amp-bf16"):
         return
@@ -240,7 +237,6 @@ def _warn_resident_experts(evaluation: Evaluation, architecture: Architecture) -
 
 
 def _warn_eager_scores(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
-    """Warn if eager attention stores large score matrices."""
     if evaluation.workload.attention != "eager":
         return
     saved = bytes_saved_by(evaluation, architecture, attention="sdpa")

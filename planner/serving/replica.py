@@ -403,7 +403,6 @@ class Replica(AnyReplica):
     # Steps
 
     def _prompts_to_read(self, *, admits: bool) -> "list[tuple[_Reading, int]]":
-        """Return the prompts of the next step with their tokens: of running requests, then of waiting ones."""
         rules = self.scheduling
         growth = self._next_growth if rules.mixes else 0
         budget = rules.step_tokens - (self._decoding * self.times.rows_per_sequence if rules.mixes else 0)
@@ -676,7 +675,6 @@ class StaticReplica(AnyReplica):
                 return
 
     def _answer(self) -> None:
-        """Answer the next batch."""
         size = min(self.scheduling.sequences, len(self._waiting))
         self.was_full = self.was_full or len(self._waiting) > size
         batch = [self._waiting.popleft() for _ in range(size)]

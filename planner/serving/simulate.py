@@ -107,7 +107,6 @@ def run_once(
 
 
 def _watched_minute(requests: Requests) -> tuple[float, float]:
-    """Return the minute around the middle of the arrivals."""
     times = [requests.arrival[number] for number in requests.initial]
     begin = max(0.0, times[len(times) // 2] - _MINUTE / 2)
     return begin, begin + _MINUTE

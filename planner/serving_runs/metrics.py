@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, cast
 
 from planner.parsing.metrics import MetricSample
-from planner.serving_runs.record import Distribution, MeasuredPercentile, ServingRun, SourceName, serving_run
+from planner.serving_runs.record import (
+    WHOLE_FIELDS,
+    Distribution,
+    MeasuredPercentile,
+    ServingRun,
+    SourceName,
+    serving_run,
+)
 from planner.units import GIB
 
 MetricKind = Literal["histogram", "counter", "gauge", "label"]
@@ -108,14 +115,6 @@ def metrics_of(engine: str) -> tuple[EngineMetric, ...]:
 _PERCENTS: Final = (50.0, 90.0, 95.0, 99.0)
 _NAMES: Final = {metric.name: metric.engine for metric in METRICS}
 _SUFFIXES: Final = ("_bucket", "_sum", "_count")
-_COUNTED: Final = frozenset(
-    (
-        *("prompt_tokens_total", "answer_tokens_total", "preemptions", "prefix_query_tokens", "prefix_hit_tokens"),
-        *("completed_requests", "failed_requests", "cache_tokens", "cache_block_tokens"),
-        *("cache_bytes", "weight_bytes", "graph_bytes"),
-    )
-)
-"""Fields that are whole numbers."""
 _EMPTY: Final = frozenset(("", "None", "null", "nan"))
 _CLIENTS: Final = "metrics do not say what clients sent"
 _DURATION: Final = "a scrape has no duration"
@@ -198,7 +197,7 @@ def _metric_value(
         # Ranks of one replica state the same of themselves: the first is that of each.
         total = own[0].value
     scaled = metric.scale * total
-    return round(scaled) if metric.field in _COUNTED else scaled
+    return round(scaled) if metric.field in WHOLE_FIELDS else scaled
 
 
 def _label_value(metric: EngineMetric, own: list[MetricSample]) -> object | None:
@@ -255,7 +254,6 @@ def _sum_of(name: str, samples: tuple[MetricSample, ...]) -> float:
 
 
 def _percentile(percent: float, ends: list[float], counts: Mapping[float, float]) -> MeasuredPercentile | None:
-    """Return a percentile of a histogram with its bucket, None in a bucket without an end."""
     if not ends or counts[ends[-1]] <= 0:
         return None
     rank = percent / 100 * counts[ends[-1]]

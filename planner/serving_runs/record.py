@@ -1,7 +1,7 @@
 """The record of a measured serving run: its conditions, its latencies and rates, and the server's KV cache."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from planner.base import Spec
 
@@ -118,6 +118,10 @@ class ServingRun(Spec):
         return next((one.reason for one in self.unknown if one.field == field), None)
 
 
+WHOLE_FIELDS: Final = frozenset(
+    name for name, field in ServingRun.model_fields.items() if field.annotation == int | None
+)
+"""Fields of a run that are whole numbers."""
 _ALWAYS = frozenset(("source", "unknown", "notes"))
 
 

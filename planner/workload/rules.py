@@ -275,7 +275,6 @@ def _longest_prompt(prompt: int | None, context: int | None) -> int:
 
 
 def _highest_rank(profile: str | None) -> float:
-    """Return the highest rank of adapters that the program serves."""
     return max(serving_support(profile).adapter_ranks, default=inf) if profile else inf
 
 

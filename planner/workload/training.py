@@ -330,6 +330,5 @@ class Training(Spec):
 
     @model_validator(mode="after")
     def _check_rules(self) -> Self:
-        """Reject combinations of training fields that break a rule."""
         TRAINING_RULES.validate(self)
         return self

@@ -353,7 +353,6 @@ class Inference(Spec):
 
     @model_validator(mode="after")
     def _check_rules(self) -> Self:
-        """Reject settings of another program, and formats that the chosen program does not support."""
         INFERENCE_RULES.validate(self)
         return self
 

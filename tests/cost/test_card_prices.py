@@ -8,17 +8,17 @@ from planner.cost.card_prices import (
     CardPrices,
     PricePoint,
     PriceSpread,
-    age_days,
     card_prices,
     rents_of_machine,
 )
 from planner.cost.catalog import CostCatalog
+from planner.cost.figure import days_since
 from planner.cost.owning.purchase import Purchase
 from planner.cost.renting.offer import Offer
 from planner.paths import catalog_dir
 
 TODAY = date(2026, 11, 22)
-LAUNCH = PricePoint(1_500.0, "2020-09", age_days("2020-09", TODAY), "the maker", seller="list price")
+LAUNCH = PricePoint(1_500.0, "2020-09", days_since("2020-09", TODAY), "the maker", seller="list price")
 
 
 def _bought(number: int, usd: float, price_kind: str, day: str | None, **more: object) -> Purchase:
@@ -178,9 +178,9 @@ def test_each_doubt_has_its_reason() -> None:
 
 def test_medians_and_shares_of_cards_say_so() -> None:
     offers = [_offer(1, 0.4, "2026-10-01", price_kind="median"), _offer(2, 0.1, "2026-10-01", gpu_count=0.5)]
-    points = {point.record_id: point for point in _prices(offers=offers).rented["on-demand"].points}
-    assert points["o1"].remarks == ("the median of a marketplace's offers",)
-    assert (points["o2"].price_usd, points["o2"].remarks) == (0.2, ("only 0.5 of a GPU",))
+    points = {point.cards: point for point in _prices(offers=offers).rented["on-demand"].points}
+    assert points[1].remarks == ("the median of a marketplace's offers",)
+    assert (points[0.5].price_usd, points[0.5].remarks) == (0.2, ("only 0.5 of a GPU",))
 
 
 def test_a_card_without_any_price() -> None:
@@ -191,7 +191,7 @@ def test_a_card_without_any_price() -> None:
 
 @pytest.mark.parametrize(("day", "days"), [("2026-11-21", 1), ("2026-11", 21), ("2026", 325), (None, None)])
 def test_ages_of_days_months_and_years(day: str | None, days: int | None) -> None:
-    assert age_days(day, TODAY) == days
+    assert days_since(day, TODAY) == days
 
 
 def test_a_machine_is_rented_as_a_whole_or_as_many_of_its_cards() -> None:

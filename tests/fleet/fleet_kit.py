@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs
 from urllib.request import urlopen
 
-from planner.fleet.cards import LabelledValue
+from planner.parsing import MetricSample
 
 Page = tuple[int, Mapping[str, str], bytes]
 Answering = Callable[[str, Mapping[str, str], Mapping[str, str]], Page]
@@ -70,7 +70,7 @@ class FakePrometheus:
     `growth` is what `rate` and `increase` return of a series, by default 0; `minutes` of a day are held.
     """
 
-    def __init__(self, samples: list[LabelledValue], now: float = 1_000_000.0) -> None:
+    def __init__(self, samples: list[MetricSample], now: float = 1_000_000.0) -> None:
         self.samples, self.now = samples, now
         self.scrape_seconds = 15.0
         self.growth: dict[str, float] = {}
@@ -151,9 +151,9 @@ def _page(value: object, status: int = 200) -> Page:
 
 def dcgm_fleet(
     cards: int, per_host: int = 8, use: Callable[[int], float] = lambda place: place % 101
-) -> list[LabelledValue]:
+) -> list[MetricSample]:
     """Return the samples of `cards` H100, as dcgm-exporter writes them; `use` is the utilization of each in percent."""
-    samples: list[LabelledValue] = []
+    samples: list[MetricSample] = []
     for place in range(cards):
         host, number = divmod(place, per_host)
         labels = {
@@ -169,7 +169,7 @@ def dcgm_fleet(
             **({"exported_pod": f"train-{place // 16}", "exported_namespace": "ml"} if place % 3 else {}),
         }
         percent = use(place)
-        samples += [(name, labels, value) for name, value in dcgm_values(percent, place).items()]
+        samples += [MetricSample(name, labels, value) for name, value in dcgm_values(percent, place).items()]
     return samples
 
 
@@ -202,7 +202,7 @@ def dcgm_values(percent: float, place: int = 0) -> dict[str, float]:
     }
 
 
-def exposition(samples: Iterable[LabelledValue]) -> str:
+def exposition(samples: Iterable[MetricSample]) -> str:
     """Return samples as an exporter writes them; what Prometheus adds to them is left out."""
     lines = []
     for name, labels, value in samples:

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 from refusals import refusal
 
-from planner.parsing import MOST_DEPTH, json_values, parse_json
+from planner.parsing import MOST_DEPTH, flattened, json_values, parse_json
 
 
 def test_json_in_bytes_or_text_is_read():
@@ -23,11 +23,11 @@ def test_json_in_bytes_or_text_is_read():
         (b"[" * 100_000, "is nested too deep: more than 64 levels"),
         (b"[" * 65 + b"]" * 65, "is nested too deep: more than 64 levels"),
         (b'{"cards": [{"memory_bytes": %d}]}' % 10**30, "cards.0.memory_bytes: an integer of more than 30 digits"),
-        (b'{"a": {"b": ' + b"9" * 4301 + b"}}", "a.b: a number of too many digits is no number below 10³⁰"),
-        (b'{"a": -' + b"9" * 4301 + b"}", "a: a number of too many digits is no number below 10³⁰"),
-        (b'{"a": 1' + b"0" * 4000 + b"}", "a: an integer of more than 30 digits is no number below 10³⁰"),
-        (b'{"a": [1e31]}', "a.0: 1e+31 is no number below 10³⁰"),
-        (b"[NaN]", "0: nan is no number below 10³⁰"),
+        (b'{"a": {"b": ' + b"9" * 4301 + b"}}", "a.b: a number of too many digits is not a number below 10³⁰"),
+        (b'{"a": -' + b"9" * 4301 + b"}", "a: a number of too many digits is not a number below 10³⁰"),
+        (b'{"a": 1' + b"0" * 4000 + b"}", "a: an integer of more than 30 digits is not a number below 10³⁰"),
+        (b'{"a": [1e31]}', "a.0: 1e+31 is not a number below 10³⁰"),
+        (b"[NaN]", "0: nan is not a number below 10³⁰"),
         (b"[Infinity]", "0: a number of too many digits"),
         (b"1e400", "a number of too many digits"),
         (b'{"deep": ' + b"[" * 500 + b"]" * 500 + b', "a": 1e99}', "a: 1e+99"),
@@ -64,7 +64,7 @@ def test_infinity_is_read_where_it_is_allowed():
 def test_half_of_a_character_is_refused_unless_it_is_allowed():
     assert parse_json(r'{"a": "\ud83d\ude00"}') == {"a": "\U0001f600"}
     assert refusal(parse_json, r'{"a": ["\uD800"]}') == "a.0: has half of a character (a surrogate)"
-    assert refusal(parse_json, '{"\udc80": NaN}') == r"\udc80: nan is no number below 10³⁰"
+    assert refusal(parse_json, '{"\udc80": NaN}') == r"\udc80: nan is not a number below 10³⁰"
     assert refusal(parse_json, '{"\udc80": 1}') == "has half of a character (a surrogate)"
     assert parse_json(r'["\udc80"]', allow_surrogates=True) == ["\udc80"]
 
@@ -76,3 +76,8 @@ def test_consecutive_json_values_are_read_up_to_the_first_that_is_refused():
     assert list(json_values("[1]" + "[" * 100_000)) == [[1]]
     assert list(json_values("")) == []
     assert list(json_values("{}" * 1_000_001)) == []
+
+
+def test_nested_fields_have_their_path():
+    plan = {"gpu": "rtx-4090", "model": {"id": "x", "trace": None}, "corrections": {}, "words": ["a", 1]}
+    assert dict(flattened(plan)) == {"gpu": "rtx-4090", "model.id": "x", "model.trace": None, "words": ["a", 1]}

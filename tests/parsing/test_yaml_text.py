@@ -21,7 +21,7 @@ def test_yaml_is_read():
         (b"- 1\n" * 20_001, "is not YAML: line 19,999 is nested too deep, or the file is too large"),
         (b"a: 1\nb: 2\na: 3", "the key 'a' occurs a second time in line 3"),
         (b"a: 2026-02-30", "is not YAML: day is out of range"),
-        (b"a:\n  b: 1.0e+40", "a.b: 1e+40 is no number below 10³⁰"),
+        (b"a:\n  b: 1.0e+40", "a.b: 1e+40 is not a number below 10³⁰"),
         (b"a: " + b"9" * 5000, "is not YAML: Exceeds the limit"),
         (b"a: .nan", "a: nan is no number"),
     ],

@@ -182,7 +182,8 @@ def _owned_notes(case: RentOrBuyCase, place: Ownership, used: Figure | None) -> 
 
 
 def _bought_notes(case: RentOrBuyCase, place: Ownership, purchase: UpfrontCosts) -> Iterator[str]:
-    yield from _colocation_notes(case)
+    if case.central["colocation_usd_per_kw_month"]:
+        yield _POWER_INCLUDED if case.shape.colocation_power == "included" else _POWER_METERED
     yield from (*place.notes, _OWN_STORAGE, _RESOLD)
     yield from _uncounted_notes(case, purchase)
 
@@ -303,13 +304,6 @@ def _rate_of_return(case: RentOrBuyCase, streams: CashFlows) -> float | None:
     flows = [-streams.capex_usd, *returns]
     flows[-1] += streams.resale_base_usd * streams.resale.share(years)
     return irr(flows)
-
-
-def _colocation_notes(case: RentOrBuyCase) -> Iterator[str]:
-    """Yield a note on how electricity is paid for in colocation."""
-    if case.central["colocation_usd_per_kw_month"]:
-        included = case.shape.colocation_power == "included"
-        yield _POWER_INCLUDED if included else _POWER_METERED
 
 
 def _uncounted_notes(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[str]:

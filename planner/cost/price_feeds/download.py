@@ -11,13 +11,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from email.message import Message
 from functools import partial
-from typing import IO, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+from urllib.request import Request, build_opener
 
 from planner.errors import PriceError
-from planner.network import ANSWER_SECONDS, answer_within, connection_failure
+from planner.network import ANSWER_SECONDS, REDIRECTS, NoRedirects, answer_within, connection_failure
 from planner.units import MIB
 
 Stop = Callable[[], bool]
@@ -33,7 +33,6 @@ _POLL_SECONDS: Final = 0.05
 _MOST_REDIRECTS: Final = 3
 _PIECE_BYTES: Final = 65_536
 _TOO_MANY_REQUESTS: Final = 429
-_REDIRECTS: Final = (301, 302, 303, 307, 308)
 _AGENT: Final = "gpu-planner"
 _CHECK_CONNECTION: Final = "Check the connection and try again; current prices stay in use."
 _TRY_LATER: Final = "Try again later; current prices stay in use."
@@ -46,15 +45,6 @@ class FetchedFile(NamedTuple):
     url: str
     fetched_at: str
     sha256: str
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """HTTP handler that leaves redirects to the caller, which checks the host."""
-
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
-    ) -> Request | None:
-        return None
 
 
 class Fetcher:
@@ -74,7 +64,7 @@ class Fetcher:
     ) -> None:
         self._hosts, self._stop, self._schemes = hosts, stop, schemes
         self._answer_seconds, self._total_seconds = answer_seconds, total_seconds
-        self._opener: OpenerDirector = build_opener(_NoRedirects)
+        self._opener = build_opener(NoRedirects)
         self._silent: dict[str, PriceError] = {}
 
     def fetch(self, url: str, most_bytes: int = MOST_BYTES) -> FetchedFile:
@@ -113,7 +103,7 @@ class Fetcher:
             response = cast("http.client.HTTPResponse", answer_within(self._answer_seconds, ask))
         except HTTPError as error:
             with error:
-                if error.code in _REDIRECTS and error.headers.get("Location"):
+                if error.code in REDIRECTS and error.headers.get("Location"):
                     return urljoin(url, str(error.headers["Location"]))
                 if error.code == _TOO_MANY_REQUESTS and may_wait and self._wait_if_short(error.headers, deadline):
                     return self._request(url, deadline, may_wait=False)

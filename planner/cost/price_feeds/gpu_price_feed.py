@@ -100,7 +100,6 @@ def _build_listing(offer: Mapping[str, Any], provider: str, date: str, rate: Map
         ram_gb=_parse_number(offer.get("ram_gb")),
         storage_gb=_parse_number(offer.get("disk_gb")),
         billed_currency=currency,
-        billed_price_per_hour=None if is_dollar else float(offer["price_total_hr"]),
         usd_per_billed=None if is_dollar else float(rate[f"{currency.lower()}_usd"]),
         rate_date=None if is_dollar else str(rate["published"]),
         note=note,

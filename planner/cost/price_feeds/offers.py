@@ -25,8 +25,8 @@ class Listing:
     """One row of a price source, in the source's spelling; the price is for the whole instance.
 
     `card` is the source's spelling, and `card_memory_gb` its memory size per card. `region` is empty if it is not
-    stated. `billed_currency` and `billed_price_per_hour` are the provider's price, converted with the source's rate
-    `usd_per_billed` of `rate_date`.
+    stated. The provider's price is in `billed_currency`, and converted with the source's rate `usd_per_billed` of
+    `rate_date`.
     """
 
     provider: str
@@ -42,7 +42,6 @@ class Listing:
     ram_gb: float | None = None
     storage_gb: float | None = None
     billed_currency: str = "USD"
-    billed_price_per_hour: float | None = None
     usd_per_billed: float | None = None
     rate_date: str | None = None
     note: str = ""

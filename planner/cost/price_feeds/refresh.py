@@ -52,7 +52,6 @@ def _price_limits(offers: Sequence[Offer]) -> tuple[float, float]:
 
 
 def _newest_prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
-    """Return the newest price of each machine and rental mode."""
     by_age = sorted(offers, key=lambda offer: offer.price_date or "")
     return {
         (offer.instance, offer.region, offer.gpu_count, mode): price for offer in by_age for mode, price in offer.prices
@@ -123,7 +122,6 @@ class Refresh:
     def _provider_results(
         self, source: PriceSource, fetched: FetchedFile, rows: Sequence[Listing | RejectedRow]
     ) -> list[tuple[ProviderPrices, ProviderOutcome]]:
-        """Return each provider's offers in a fetched file, with the provider's result."""
         on_time = [self._reject_future_date(row) for row in rows]
         offers, refused = merge_listings(on_time, self._matcher, f"{source.title} ({fetched.url})")
         if not offers:
@@ -176,7 +174,6 @@ class Refresh:
         return outcomes
 
     def _previous_offers(self, provider: str, stored: StoredPrices) -> tuple[Offer, ...]:
-        """Return the offers of `provider` that were in use before the update."""
         part = stored.snapshot.part(provider)
         if part is not None:
             return part.offers
@@ -190,11 +187,7 @@ def accept_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) ->
     Raises:
         PriceError: If no prices of a named provider are held, or the folder cannot be written.
     """
-    stored = store.read()
-    chosen = _select_held(stored, providers)
-    store.take(stored.snapshot.with_parts(chosen, stored.held.taken_at))
-    _remove_held(store, stored, chosen)
-    return tuple(part.provider for part in chosen)
+    return _settle_held(store, providers, is_accepted=True)
 
 
 def discard_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
@@ -203,24 +196,21 @@ def discard_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -
     Raises:
         PriceError: As `accept_held_back_prices`.
     """
+    return _settle_held(store, providers, is_accepted=False)
+
+
+def _settle_held(store: PriceStore, providers: Sequence[str], *, is_accepted: bool) -> tuple[str, ...]:
     stored = store.read()
-    chosen = _select_held(stored, providers)
-    _remove_held(store, stored, chosen)
-    return tuple(part.provider for part in chosen)
-
-
-def _select_held(stored: StoredPrices, providers: Sequence[str]) -> tuple[ProviderPrices, ...]:
     names = [part.provider for part in stored.held.parts]
     for provider in providers:
         if provider not in names:
             hint = f"Prices are held back for {', '.join(names)}." if names else "No prices are held back."
             raise PriceError(provider, "has no held-back prices", hint)
-    return tuple(part for part in stored.held.parts if not providers or part.provider in providers)
-
-
-def _remove_held(store: PriceStore, stored: StoredPrices, chosen: Sequence[ProviderPrices]) -> None:
-    gone = {part.provider for part in chosen}
-    store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part.provider not in gone)))
+    chosen = tuple(part for part in stored.held.parts if not providers or part.provider in providers)
+    if is_accepted:
+        store.take(stored.snapshot.with_parts(chosen, stored.held.taken_at))
+    store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part not in chosen)))
+    return tuple(part.provider for part in chosen)
 
 
 def _latest_price_day(part: ProviderPrices) -> str:

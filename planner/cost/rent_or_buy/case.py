@@ -151,7 +151,13 @@ def build_case(
             RENT_PRICE: Figure(value=0.0, source="nothing is rented", certainty="assumed"),
             DRIFT: _price_drift_figure(terms.rent.price_drift_per_year, once=demand.periods_per_year is None),
             TIME: _duration_factor(demand),
-            USE: _usage_factor(HOURS_PER_YEAR * groups / busy),
+            USE: Figure(
+                value=1.0,
+                low=0.8,
+                high=max(min(1.25, (HOURS_PER_YEAR * groups / busy)), 1.0),
+                source=f"{_EPOCH}: 90 % range of the hardware use of real runs",
+                certainty="assumed",
+            ),
         },
         shape=_server_setup(
             terms.buy, place, count, groups, linked_cards, rests=_rests_when_idle(terms.buy, place, demand)
@@ -334,7 +340,6 @@ def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: s
 
 
 def _rent_figure(quote: RentQuote) -> Figure:
-    """Return the rent per billed group-hour."""
     price = quote.machine_usd / quote.billed_hours
     low, high = quote.offer.price_range
     return Figure(
@@ -369,15 +374,4 @@ def _duration_factor(demand: Demand) -> Figure:
         low=(demand.low_busy_hours / demand.busy_hours) ** widened,
         high=(demand.high_busy_hours / demand.busy_hours) ** widened,
         source="the range of the time estimate",
-    )
-
-
-def _usage_factor(most: float) -> Figure:
-    """Return the uncertainty of the hours of use, which are at most `most` times the planned ones."""
-    return Figure(
-        value=1.0,
-        low=0.8,
-        high=max(min(1.25, most), 1.0),
-        source=f"{_EPOCH}: 90 % range of the hardware use of real runs",
-        certainty="assumed",
     )

@@ -207,7 +207,6 @@ def _job_trial(job: DailyHours | Run, ratio: float, planned: float, *, more: boo
 
 
 def _rounded(value: float) -> float:
-    """Return `value` with three significant digits."""
     return float(f"{value:.3g}")
 
 

@@ -92,7 +92,6 @@ def owning_cheaper_fraction(case: RentOrBuyCase, draws: int = DRAWS, seed: int =
 
 
 def _drawn_streams(case: RentOrBuyCase, draws: int, seed: int) -> Iterator[CashFlows]:
-    """Yield the cash flows of each draw."""
     inputs = len(case.uncertain)
     resale = _deviations(inputs, draws, seed)[-1] if RESALE in case.uncertain else repeat(0.0, draws)
     ranged = {
@@ -112,13 +111,11 @@ def _drawn_streams(case: RentOrBuyCase, draws: int, seed: int) -> Iterator[CashF
 def _drawn_values(
     value: float, low: float, high: float, index: int, inputs: int, draws: int, seed: int
 ) -> tuple[float, ...]:
-    """Return the draws of the input `index` of all `inputs`."""
     return tuple(quantiles(value, low, high, _deviations(inputs, draws, seed)[index]))
 
 
 @lru_cache(maxsize=32)
 def _deviations(inputs: int, draws: int, seed: int) -> tuple[tuple[float, ...], ...]:
-    """Return the standard normal draws of each input."""
     rng = random.Random(seed)
     rows = [[rng.gauss(0.0, 1.0) for _ in range(inputs)] for _ in range(draws)]
     return tuple(zip(*rows, strict=True))

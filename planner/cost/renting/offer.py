@@ -7,7 +7,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, model_validator
 
 from planner.base import Spec
-from planner.cost.figure import DATE
+from planner.cost.figure import DATE, days_since
 from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode
 
 Currency = Literal[
@@ -158,7 +158,7 @@ class Offer(Spec):
 
     def age_days(self, today: date) -> int | None:
         """Return the age of the price in days, or None if the price has no date."""
-        return None if self.price_date is None else (today - date.fromisoformat(self.price_date)).days
+        return days_since(self.price_date, today)
 
     def is_history(self, today: date) -> bool:
         """Return whether the price is older than twelve months; undated prices are not."""

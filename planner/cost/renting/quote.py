@@ -268,7 +268,6 @@ def _hours_with_interruptions(demand: Demand, waste: InterruptionOverhead | None
 
 
 def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentFacts) -> Figure:
-    """Return the mean time between interruptions of one machine."""
     if terms.mean_hours_between_interruptions is not None:
         return Figure.own(terms.mean_hours_between_interruptions)
     share = interruption_share(offer.cards[0], offer.provider, facts.constants)
@@ -321,7 +320,6 @@ def _machine_usd(
 
 
 def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentFacts) -> tuple[float, str]:
-    """Return the egress cost in USD, and a note if it is unknown."""
     if gigabytes == 0 or offer.egress_free:
         return 0.0, ""
     if terms.egress_usd_per_gb is not None:

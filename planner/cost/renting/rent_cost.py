@@ -260,7 +260,6 @@ def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentFacts) -> tuple
 
 
 def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
-    """Return remarks on the quoted price, such as a missing date or an ambiguous card."""
     offer, spot = quote.offer, quote.mode == "spot"
     remarks = (
         ("the price has no date", offer.price_date is None),

@@ -130,7 +130,6 @@ def _offer_rows(
 
 
 def _disqualifications(offer: Offer, candidate: CardDemand, terms: RentTerms) -> Iterator[str]:
-    """Yield the reasons why the offer is not comparable with others."""
     yield from offer.doubts
     if offer.system:
         yield WHOLE_SYSTEM

@@ -19,7 +19,7 @@ from planner.gui.workspace import Workspace
 from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows
-from planner.present.cost.rent_or_buy import ComparedPlan, FigureRow, period_of, rent_or_buy_rows, scenario_rows
+from planner.present.cost.rent_or_buy import ComparedPlan, FigureRow, rent_or_buy_rows, scenario_rows
 from planner.present.cost.summary import running_period
 
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -223,7 +223,7 @@ class CostFigures(QWidget):
     def show_estimate(self, estimate: CostEstimate) -> None:
         """Show the figures and amounts of `estimate`."""
         rent, own = estimate.result.rent, estimate.result.own
-        rented = f"Rented, per {period_of(estimate)}"
+        rented = f"Rented, per {estimate.demand.period}"
         self.summary.show_rows(rent_or_buy_rows(estimate))
         self.amounts.show_groups(
             (

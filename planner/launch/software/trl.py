@@ -148,7 +148,6 @@ def _kernels(workload: Training) -> tuple[Setting, ...]:
 
 
 def _requirement(workload: Training) -> str:
-    """Return TRL with the extras that the plan needs."""
     by_bitsandbytes = OPTIMIZERS[workload.optimizer].library == "bitsandbytes"
     quantizes = by_bitsandbytes or (workload.weights or "").startswith(("nf4", "int8"))
     needed = {

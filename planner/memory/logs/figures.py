@@ -307,7 +307,6 @@ def _count(test: Mapping[str, object], key: str) -> int:
 
 
 def _float(number: str) -> float | None:
-    """Return a printed number, None for other text."""
     try:
         value = float(number.replace(",", ""))
     except ValueError:

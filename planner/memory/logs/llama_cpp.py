@@ -56,7 +56,8 @@ _BUFFER_KINDS: Final = {
 def read_llama_cpp(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the buffers of the largest model loaded in the log, summed per device, and the unaccounted memory."""
     buffers = [item for line in text.lines_with(_BUFFER_MARK) for item in _buffer_amounts(line)]
-    device_sums = _sums_per_device(max(_split_by_model(buffers), key=_sum_bytes, default=[]))
+    models = _split_by_model(buffers)
+    device_sums = _sums_per_device(max(models, key=lambda model: sum(item.bytes for item in model), default=[]))
     yield from device_sums
     yield from _breakdown_amounts(text, without_buffers=not device_sums)
 
@@ -95,11 +96,6 @@ def _split_by_model(buffers: Iterable[tuple[int, LoggedAmount]]) -> Iterator[lis
     yield buffers_of_model
 
 
-def _sum_bytes(buffers: list[LoggedAmount]) -> int:
-    """Return the total bytes of the buffers of one loaded model."""
-    return sum(item.bytes for item in buffers)
-
-
 def _sums_per_device(buffers: list[LoggedAmount]) -> list[LoggedAmount]:
     """Return the buffer sizes summed per kind and device, since layers with a window have a separate cache."""
     sums: dict[tuple[str, str | None], LoggedAmount] = {}
@@ -110,7 +106,6 @@ def _sums_per_device(buffers: list[LoggedAmount]) -> list[LoggedAmount]:
 
 
 def _sum_of_amounts(first: LoggedAmount, second: LoggedAmount) -> LoggedAmount:
-    """Return the memory amount `first` with the bytes of `second` added."""
     return first.evolve(
         bytes=first.bytes + second.bytes,
         low_bytes=first.low_bytes + second.low_bytes,
@@ -132,7 +127,6 @@ def _breakdown_amounts(text: LogText, without_buffers: bool) -> Iterator[LoggedA
 def _device_breakdown_amounts(
     device: str, match: re.Match[str], line: LogLine, without_buffers: bool
 ) -> Iterator[LoggedAmount]:
-    """Yield the amounts in one device's row of the memory breakdown."""
     total, _free, _self, model, context, compute, unaccounted = (
         truncated_amount(match[group], MIB) for group in range(2, 9)
     )

@@ -46,7 +46,6 @@ def _default_table_amounts(text: LogText) -> Iterator[LoggedAmount]:
 def _card_amounts(
     device: str, name: str, used_mib: int | None, total_mib: int | None, line: LogLine
 ) -> Iterator[LoggedAmount]:
-    """Yield used and total memory of a card from MiB counts; None counts are left out."""
     if used_mib is not None:
         yield logged_amount(
             "used on the GPU",
@@ -80,17 +79,12 @@ def _csv_amounts(text: LogText) -> Iterator[LoggedAmount]:
         rows = [(row, [cell.strip() for cell in row.text.split(",")]) for row in text.after(head, _MOST_ROWS)]
         whole = [(row, dict(zip(columns, cells, strict=True))) for row, cells in rows if len(cells) == len(columns)]
         if "memory.used [MiB]" in columns:
-            yield from _csv_card_amounts(whole)
+            for number, (line, row) in enumerate(whole):
+                used, total = _mib_in_cell(row.get("memory.used [MiB]")), _mib_in_cell(row.get("memory.total [MiB]"))
+                device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the GPU")
+                yield from _card_amounts(device, name, used, total, line)
         else:
             yield from _process_amounts(_csv_process_rows(whole))
-
-
-def _csv_card_amounts(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[LoggedAmount]:
-    """Yield used and total memory of each card in the rows of `--query-gpu`."""
-    for number, (line, row) in enumerate(rows):
-        used, total = _mib_in_cell(row.get("memory.used [MiB]")), _mib_in_cell(row.get("memory.total [MiB]"))
-        device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the GPU")
-        yield from _card_amounts(device, name, used, total, line)
 
 
 def _csv_process_rows(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tuple[str, str, int, LogLine]]:
@@ -103,11 +97,9 @@ def _csv_process_rows(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tu
 
 
 def _mib_in_cell(cell: str | None) -> int | None:
-    """Return the MiB count in a CSV cell, None for cells such as `[N/A]`."""
     match = _CELL.fullmatch(cell or "")
     return int(match[1]) if match else None
 
 
 def _mib_amount(mib: int) -> PrintedAmount:
-    """Return `mib` MiB as a size in bytes, uncertain by 1 MiB."""
     return PrintedAmount(mib * MIB, max(mib - 1, 0) * MIB, (mib + 1) * MIB)

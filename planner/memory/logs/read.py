@@ -86,7 +86,6 @@ def _log_reading(
     measured: tuple[LoggedAmount, ...],
     figures: tuple[LoggedFigure, ...],
 ) -> LogReading:
-    """Return the reading of a log from its formats, amounts and speeds, with the facts that engines print."""
     build, file, card = read_llama_bench_facts(log) if "llama-bench" in formats else (None, None, None)
     vllm = read_vllm_facts(log) if "vllm" in formats else VllmFacts()
     llama = read_llama_cpp_facts(log) if "llama.cpp" in formats else LlamaCppFacts()
@@ -100,15 +99,11 @@ def _log_reading(
         devices=llama.cards or devices or ((card,) if card else ()),
         splits_model=len(devices) > 1 and any(name in _SPLITTING for name in formats),
         context_length=vllm.context_length or llama.context_length,
-        cache_tokens=vllm.cache_tokens or _cache_tokens(figures),
+        cache_tokens=vllm.cache_tokens
+        or next((round(figure.value) for figure in figures if figure.name == "cache-tokens"), None),
         figures=figures,
         notes=("The log is too long to be read completely: only its first part was used.",) if log.is_cut else (),
     )
-
-
-def _cache_tokens(figures: tuple[LoggedFigure, ...]) -> int | None:
-    """Return the size of the KV cache among `figures`, None if none states it."""
-    return next((round(figure.value) for figure in figures if figure.name == "cache-tokens"), None)
 
 
 def _engine_of_formats(formats: tuple[LogFormat, ...]) -> Literal["pytorch", "vllm", "llama.cpp"] | None:

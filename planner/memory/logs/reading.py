@@ -80,7 +80,6 @@ class LogText:
             yield LogLine(number, below, start)
 
     def _line_starts(self, marks: tuple[str, ...]) -> set[int]:
-        """Return the offsets of all lines that contain one of `marks`."""
         starts: set[int] = set()
         for mark in marks:
             at = self.text.find(mark)
@@ -94,7 +93,6 @@ class LogText:
         return starts
 
     def _line_start_before(self, at: int) -> int:
-        """Return the offset at which the line containing offset `at` starts."""
         return self.text.rfind("\n", 0, max(at + 1, 0)) + 1
 
     def _line_at(self, start: int) -> str:
@@ -283,3 +281,27 @@ def logged_amount(
         sense=sense,
         device=device,
     )
+
+
+class AmountPattern(NamedTuple):
+    """Pattern of one amount in a log, with its name, its meaning and what it counts."""
+
+    name: str
+    pattern: re.Pattern[str]
+    meaning: str
+    term: TermName | None = None
+    counter: Counter | None = None
+    sense: Sense = "peak"
+
+    def amount(self, amount: PrintedAmount, line: LogLine, device: str | None) -> LoggedAmount:
+        """Return the record of an amount that was found in `line`."""
+        return logged_amount(
+            self.name,
+            amount,
+            self.meaning,
+            line,
+            term=self.term,
+            counter=self.counter,
+            sense=self.sense,
+            device=device,
+        )

@@ -13,7 +13,7 @@ from planner.memory.logs.reading import (
     LoggedFigure,
     LogLine,
     LogText,
-    PrintedAmount,
+    exact_amount,
     logged_amount,
 )
 from planner.memory.logs.vllm import GRAPHS
@@ -46,13 +46,17 @@ def read_metric_amounts(text: LogText) -> Iterator[LoggedAmount]:
     for run in measured_runs(text, scraped=True):
         line = _line_of(text, METRIC_MARKS)
         if run.weight_bytes:
-            yield logged_amount("model weights", _exact(run.weight_bytes), "weights of the model", line, term="weights")
+            yield logged_amount(
+                "model weights", exact_amount(run.weight_bytes), "weights of the model", line, term="weights"
+            )
         if run.cache_bytes:
             meaning = "KV cache that the engine allocates"
-            yield logged_amount("cache pool", _exact(run.cache_bytes), meaning, line, term="kv_cache", sense="pool")
+            yield logged_amount(
+                "cache pool", exact_amount(run.cache_bytes), meaning, line, term="kv_cache", sense="pool"
+            )
         if run.graph_bytes:
             yield logged_amount(
-                GRAPHS, _exact(run.graph_bytes), "graphs of launched kernels", line, term="framework_overhead"
+                GRAPHS, exact_amount(run.graph_bytes), "graphs of launched kernels", line, term="framework_overhead"
             )
 
 
@@ -109,10 +113,5 @@ def _mean(run: ServingRun, field: str) -> int | None:
     return None if found is None or found.mean is None else round(found.mean)
 
 
-def _exact(size: int) -> PrintedAmount:
-    return PrintedAmount(size, size, size)
-
-
 def _line_of(text: LogText, marks: tuple[str, ...]) -> LogLine:
-    """Return the first line with one of `marks`."""
     return next(text.lines_with(*marks))

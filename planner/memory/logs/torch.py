@@ -5,12 +5,13 @@ Each reader's docstring has the source of its format.
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.memory.logs.reading import (
     BINARY,
     NUMBER,
     UNITS,
+    AmountPattern,
     Counter,
     LoggedAmount,
     LogLine,
@@ -79,35 +80,24 @@ _OTHERS: Final = re.compile(rf"Process (\d{{1,10}}) has {_SIZE} memory in use")
 _AFTER: Final = 4
 
 
-class _AmountPattern(NamedTuple):
-    """Pattern of one amount in an out-of-memory message, with its name and meaning."""
-
-    name: str
-    pattern: re.Pattern[str]
-    meaning: str
-    counter: Counter | None
-    sense: Sense = "moment"
-
-
 _MESSAGE_PATTERNS: Final = (
-    _AmountPattern(
+    AmountPattern(
         "usable memory",
         re.compile(rf"total capac(?:ity|ty) of {_SIZE}|{_SIZE} total capacity"),
         "memory of the GPU usable by a process",
-        "capacity",
-        "peak",
+        counter="capacity",
     ),
-    _AmountPattern(
+    AmountPattern(
         "free memory",
         re.compile(rf"of which {_SIZE} is free|{_SIZE} free"),
         "free memory when the allocation failed",
-        None,
+        sense="moment",
     ),
-    _AmountPattern(
+    AmountPattern(
         "private pools",
         re.compile(rf"with {_SIZE} allocated in private pools"),
         "memory of CUDA graphs, part of the allocated bytes",
-        None,
+        sense="moment",
     ),
 )
 _HELD: Final = re.compile(rf"{_SIZE} is allocated by PyTorch|{_SIZE} already allocated")
@@ -133,20 +123,11 @@ def read_torch_errors(text: LogText) -> Iterator[LoggedAmount]:
 def _message_amounts(
     message: str, requested: PrintedAmount, line: LogLine, device: str | None
 ) -> Iterator[LoggedAmount]:
-    """Yield the amounts in one out-of-memory message, including the failed request."""
     yield from _process_amounts(message, line, device)
     for item in _MESSAGE_PATTERNS:
         found = item.pattern.search(message)
         if found:
-            yield logged_amount(
-                item.name,
-                _matched_amount(found),
-                item.meaning,
-                line,
-                counter=item.counter,
-                sense=item.sense,
-                device=device,
-            )
+            yield item.amount(_matched_amount(found), line, device)
     held, unused, reserved = _HELD.search(message), _UNUSED.search(message), _RESERVED.search(message)
     if held:
         needed, meaning = (
@@ -191,7 +172,6 @@ def _matched_amount(match: re.Match[str], skipped_groups: int = 0) -> PrintedAmo
 
 
 def _sum_of_amounts(first: PrintedAmount, second: PrintedAmount) -> PrintedAmount:
-    """Return the sum of two printed sizes with its bounds."""
     return PrintedAmount(first.bytes + second.bytes, first.low + second.low, first.high + second.high)
 
 
@@ -241,12 +221,10 @@ def _segments_and_histories(text: LogText) -> tuple[list[dict[str, object]], lis
 
 
 def _json_objects(value: object) -> list[dict[str, object]]:
-    """Return the JSON objects in the list `value`, empty if it is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _json_integer(value: object) -> int:
-    """Return `value` if it is an integer, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
@@ -336,7 +314,6 @@ def read_training(text: LogText) -> Iterator[LoggedAmount]:
 
 
 def _peak_amounts(line: LogLine) -> Iterator[LoggedAmount]:
-    """Yield the peaks that PEFT's examples or torchtune print in `line`."""
     for found in _PEFT.finditer(line.text):
         meaning = "peak bytes of live tensors in training"
         yield logged_amount("peak allocated", truncated_amount(found[1], MIB), meaning, line, counter="allocated")

@@ -11,15 +11,12 @@ from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import (
     NUMBER,
-    Counter,
+    AmountPattern,
     LoggedAmount,
     LogLine,
     LogText,
-    Sense,
-    logged_amount,
     rounded_amount,
 )
-from planner.memory.result import TermName
 from planner.units import GIB
 
 GRAPHS: Final = "CUDA graphs"
@@ -41,24 +38,13 @@ MARKS: Final = (
 )
 
 
-class _AmountPattern(NamedTuple):
-    """Pattern of one amount in vLLM's log; if several lines match, the most precise number is used."""
-
-    name: str
-    pattern: re.Pattern[str]
-    meaning: str
-    term: TermName | None = None
-    counter: Counter | None = None
-    sense: Sense = "peak"
-
-
 def _any_form_pattern(*regexes: str) -> re.Pattern[str]:
     """Return a pattern that matches any of `regexes`, in which `<N>` stands for a number."""
     return re.compile("|".join(form.replace("<N>", NUMBER) for form in regexes))
 
 
 _AMOUNT_PATTERNS: Final = (
-    _AmountPattern(
+    AmountPattern(
         "model weights",
         _any_form_pattern(
             r"(?:Model loading|Loading model weights) took <N> Gi?B",
@@ -69,7 +55,7 @@ _AMOUNT_PATTERNS: Final = (
         "memory used by loading the model's weights on this worker",
         "weights",
     ),
-    _AmountPattern(
+    AmountPattern(
         "peak activation",
         _any_form_pattern(
             r"PyTorch activation peak memory(?: takes)?\s{1,8}<N> ?GiB",
@@ -79,7 +65,7 @@ _AMOUNT_PATTERNS: Final = (
         "activation peak of a profiling run with the largest batch, logits and sampler included",
         "activations",
     ),
-    _AmountPattern(
+    AmountPattern(
         "outside PyTorch",
         _any_form_pattern(
             r"non_torch_memory(?: takes)?\s{1,8}<N> ?GiB",
@@ -89,7 +75,7 @@ _AMOUNT_PATTERNS: Final = (
         "memory used by libraries outside PyTorch's allocator since vLLM started",
         "framework_overhead",
     ),
-    _AmountPattern(
+    AmountPattern(
         GRAPHS,
         _any_form_pattern(
             r"Graph capturing finished in [^,]{1,20}, took <N> GiB",
@@ -99,7 +85,7 @@ _AMOUNT_PATTERNS: Final = (
         "memory used by graph capture, after the cache was sized in versions before 0.21",
         "framework_overhead",
     ),
-    _AmountPattern(
+    AmountPattern(
         "cache pool",
         _any_form_pattern(
             r"reserved for KV Cache is <N> ?GiB",
@@ -111,19 +97,19 @@ _AMOUNT_PATTERNS: Final = (
         None,
         "pool",
     ),
-    _AmountPattern(
+    AmountPattern(
         "weights and outside PyTorch",
         _any_form_pattern(r"<N> GiB for consumed memory", r"total consumed \(from mem_get_info\): <N> ?GiB"),
         "weights plus memory used by libraries outside PyTorch's allocator",
     ),
-    _AmountPattern(
+    AmountPattern(
         "usable memory",
         _any_form_pattern(r"total_gpu_memory\s{0,8}\(?<N> ?GiB", r"Free memory on device \([\d.]{1,12}/<N> GiB\)"),
         "memory of the GPU usable by a process",
         None,
         "capacity",
     ),
-    _AmountPattern(
+    AmountPattern(
         "vLLM's share",
         _any_form_pattern(
             r"gpu_memory_utilization \([\d.]{1,12}\) = <N> ?GiB",
@@ -154,7 +140,7 @@ def read_vllm(text: LogText) -> Iterator[LoggedAmount]:
 
 def _keep_most_precise(
     amounts_by_key: dict[tuple[str, str], LoggedAmount],
-    pattern: _AmountPattern,
+    pattern: AmountPattern,
     match: re.Match[str],
     line: LogLine,
     device: str,
@@ -164,16 +150,7 @@ def _keep_most_precise(
     amount = rounded_amount(number, GIB, _DECIMALS)
     known = amounts_by_key.get((pattern.name, device))
     if known is None or amount.high - amount.low <= known.high_bytes - known.low_bytes:
-        amounts_by_key[pattern.name, device] = logged_amount(
-            pattern.name,
-            amount,
-            pattern.meaning,
-            line,
-            term=pattern.term,
-            counter=pattern.counter,
-            sense=pattern.sense,
-            device=device,
-        )
+        amounts_by_key[pattern.name, device] = pattern.amount(amount, line, device)
 
 
 def _non_torch_amounts(amounts_by_key: dict[tuple[str, str], LoggedAmount]) -> Iterator[LoggedAmount]:

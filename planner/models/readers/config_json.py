@@ -181,8 +181,6 @@ def _bitsandbytes_scheme(settings: ConfigFields) -> str | None:
 
 
 def _group_scheme_reader(family: str) -> Callable[[ConfigFields], str | None]:
-    """Return the function that reads the group-wise quantization scheme of `family`, such as gptq4-128."""
-
     def read(settings: ConfigFields) -> str | None:
         bits = settings.integer("bits", "w_bit", default=4, high=16)
         group = settings.integer("group_size", "q_group_size", default=128, low=-1)

@@ -230,7 +230,6 @@ def _hub_utilities() -> Any:  # noqa: ANN401 - a module whose client was that of
 
 
 def _total_size_bytes(response: _Response) -> int | None:
-    """Return the size of the whole file from the response's headers, or None."""
     stated = response.headers.get("Content-Range", "").rpartition("/")[2] or response.headers.get("Content-Length", "")
     return int(stated) if stated.isdecimal() and len(stated) < 20 else None
 
@@ -285,7 +284,9 @@ def read_hub_model(text: str, stop: ShouldStop = lambda: False) -> Architecture:
         kept = None if stop() else _cached_path(repository, gguf or _CONFIG)
         if kept is None:
             raise
-        return _read_cached_model(kept)
+        found = read_model_file(kept.parent if kept.name == _CONFIG else kept)
+        note = "the Hugging Face Hub was not reached; a copy downloaded earlier is used"
+        return found.evolve(reader_notes=(*found.reader_notes, note))
 
 
 def read_hub_config(text: str) -> Mapping[str, object]:
@@ -299,7 +300,6 @@ def read_hub_config(text: str) -> Mapping[str, object]:
 
 
 def _parse_hub_name(text: str) -> tuple[Repository, str | None]:
-    """Return the repository in a Hub name, and the name of a GGUF file in the repository or None."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise ModelFileError(
@@ -328,7 +328,6 @@ def _read_network(hub: HubSession, repository: Repository, gguf: str | None) -> 
 
 
 def _config_or_index(hub: HubSession, repository: Repository) -> RemoteFile:
-    """Return the remote config.json, or the model_index.json of a diffusion pipeline."""
     try:
         return _config_file(hub, repository)
     except HubError as error:
@@ -351,7 +350,6 @@ def _read_pipeline(hub: HubSession, repository: Repository, index: RemoteFile) -
 
 
 def _first_checkpoint(hub: HubSession, repository: Repository, folder: str) -> Checkpoint | None:
-    """Return the tensors of a component from the first weights file that exists, or None."""
     for name in WEIGHT_NAMES:
         file = _file_if_present(hub, repository, f"{folder}/{name}")
         if file is not None:
@@ -369,13 +367,11 @@ def _parse_config_file(file: RemoteFile) -> Mapping[str, object]:
 
 
 def _check_size(file: RemoteFile, limit: int) -> None:
-    """Raise an error if the remote file is larger than `limit` bytes."""
     if file.size > limit:
         raise ModelFileError(file.place, f"has {file.size:,} bytes", f"At most {limit:,} are read.")
 
 
 def _config_file(hub: HubSession, repository: Repository) -> RemoteFile:
-    """Return the remote config.json; a missing file is an error."""
     try:
         file = RemoteFile(hub, repository, _CONFIG)
     except HubError as error:
@@ -387,7 +383,6 @@ def _config_file(hub: HubSession, repository: Repository) -> RemoteFile:
 
 
 def _read_checkpoint(hub: HubSession, repository: Repository) -> Checkpoint | None:
-    """Return the tensors in the model's safetensors files, or None if there are none."""
     index = _file_if_present(hub, repository, INDEX)
     if index is not None:
         return _read_indexed_checkpoint(hub, repository, index)
@@ -412,7 +407,6 @@ def _read_single_checkpoint(file: RemoteFile) -> Checkpoint:
 
 
 def _file_if_present(hub: HubSession, repository: Repository, file: str) -> RemoteFile | None:
-    """Return the remote file, or None if the repository has no such file."""
     try:
         return RemoteFile(hub, repository, file)
     except HubError as error:
@@ -422,14 +416,7 @@ def _file_if_present(hub: HubSession, repository: Repository, file: str) -> Remo
 
 
 def _cached_path(repository: Repository, file: str) -> Path | None:
-    """Return the path of a file in `huggingface_hub`'s local cache, or None."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(repository.name, file, revision=repository.revision)
     return Path(found) if isinstance(found, str) else None
-
-
-def _read_cached_model(file: Path) -> Architecture:
-    found = read_model_file(file.parent if file.name == _CONFIG else file)
-    note = "the Hugging Face Hub was not reached; a copy downloaded earlier is used"
-    return found.evolve(reader_notes=(*found.reader_notes, note))

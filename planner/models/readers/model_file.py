@@ -119,7 +119,6 @@ def _read_layer_numbers(fields: ConfigFields) -> tuple[int, ...]:
 
 
 def _read_tensors(weights: Path) -> tuple[FileTensor, ...] | None:
-    """Return the adapter tensors in the safetensors file `weights`, or None without such a file."""
     if not os.path.lexists(weights):
         return None
     with open_local(weights) as file:
@@ -216,7 +215,6 @@ def _read_folder(folder: Path) -> Architecture:
 
 
 def _weights_path(folder: Path) -> Path | None:
-    """Return the path of the weights in a folder: the index, or the only safetensors or GGUF file; None if none."""
     for name in (INDEX, SINGLE):
         if os.path.lexists(folder / name):
             return folder / name
@@ -328,7 +326,6 @@ def _infer_head_dim(inside: Mapping[str, tuple[int, ...]], queries: int, keys: i
 
 
 def _matrix_shape(shape: tuple[int, ...] | None, path: Path) -> tuple[int, int]:
-    """Return `shape` if it is that of a matrix, else raise an error."""
     if shape is None or len(shape) != 2:
         _raise_file_error(path, "has no token embedding and projections with the names and shapes of a Llama or Qwen")
     return shape[0], shape[1]

@@ -73,6 +73,5 @@ def traceable_name(fields: ConfigFields) -> str:
 
 
 def _module_readers(family: str) -> Mapping[str, Reader]:
-    """Return the configuration readers of one module of model families, by `model_type`."""
     by_model_type: Mapping[str, Reader] = importlib.import_module(f"planner.models.readers.{family}").READERS
     return by_model_type

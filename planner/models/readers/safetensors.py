@@ -27,7 +27,6 @@ _STRING: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"')
 
 
 def _dict_of_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the key-value pairs of a JSON object as a dict; a repeated key is an error."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key occurs twice")
@@ -235,7 +234,6 @@ def _data_span(value: object, where: str, fail: Callable[[str], NoReturn]) -> tu
 
 
 def _whole_numbers(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, ...]:
-    """Return the JSON value of the entry `where` as whole numbers; anything else is an error."""
     if not isinstance(value, list) or not all(type(item) is int and 0 <= item < _MAX_ELEMENTS for item in value):
         fail(f"{where} must be a list of whole numbers from 0 to 2⁶³")
     return tuple(value)
@@ -369,7 +367,8 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
             continue
         for name in scanner.members(MAX_TENSORS):
             file = scanner.text()
-            if file not in files and not _is_plain_file_name(file):
+            # No folder, on every operating system.
+            if file not in files and not re.fullmatch(r"[^/\\:\x00-\x1f]*\.safetensors", file):
                 fail(f"weight_map: {quoted_text(file)} is not the name of a safetensors file beside the index")
             listed[name] = files.setdefault(file, file)
             if len(files) > MAX_SHARDS:
@@ -378,11 +377,6 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
     if not listed:
         fail("weight_map: is missing or empty")
     return listed
-
-
-def _is_plain_file_name(file: str) -> bool:
-    """Return whether a file name has no folder, on every operating system."""
-    return file.endswith(".safetensors") and not re.search(r"[/\\:\x00-\x1f]", file)
 
 
 def _check_all_parts_exist(path: Path, parts: tuple[Path, ...]) -> None:

@@ -130,14 +130,12 @@ class _NetworkTensorMatcher:
         return inner or next((name for name in self._around if name.endswith(f".{full_name}")), None)
 
     def _best_stack_index(self, suffix_counts: Counter[str]) -> int | None:
-        """Return the index of the stack that has most tensors with the name suffixes `suffix_counts`."""
         shared = [sum(count for rest, count in suffix_counts.items() if rest in layers) for layers in self._inside]
         best = max(range(len(shared)), key=shared.__getitem__)
         return best if shared[best] else None
 
 
 def _name_counts_by_prefix(tensor_names: Iterable[_TensorName]) -> dict[str, Counter[str]]:
-    """Return the number of layer tensors by name prefix and by name suffix after the layer number."""
     found: dict[str, Counter[str]] = {}
     for spot in tensor_names:
         if spot.layer is not None:
@@ -146,7 +144,6 @@ def _name_counts_by_prefix(tensor_names: Iterable[_TensorName]) -> dict[str, Cou
 
 
 def _layers_by_tensor(stack: Stack) -> dict[str, set[int]]:
-    """Return the numbers of the layers with each tensor, by tensor name."""
     found: dict[str, set[int]] = {}
     for group in stack.groups:
         places = group.places or tuple(range(group.count))
@@ -156,7 +153,6 @@ def _layers_by_tensor(stack: Stack) -> dict[str, set[int]]:
 
 
 def _parts_outside_layers(architecture: Architecture) -> dict[str, NetworkPart]:
-    """Return the network part of each tensor outside the layers, by tensor name."""
     found: dict[str, NetworkPart] = {}
     for stack in architecture.stacks:
         for tensor in (*stack.before, *stack.after):

@@ -159,7 +159,6 @@ def _unused_memory_bytes(window: CardWindow) -> TimeSeries | None:
 
 
 def _clock_fraction(window: CardWindow) -> TimeSeries | None:
-    """Return the SM clock as a fraction of the card's maximum SM clock; None if unknown."""
     clock, most = window.quantity("sm_clock_mhz"), window.device.fact("sm_clock_most_mhz")
     return clock.combine(lambda value: value / most) if clock is not None and most else None
 
@@ -171,7 +170,6 @@ def _link_fraction(sent: float, received: float, generation: float, width: float
 
 
 def _waiting_cores(window: CardWindow) -> TimeSeries | None:
-    """Return the number of CPU cores that wait for disks, over time; None if unknown."""
     waiting, cores = window.quantity("host.io_wait_fraction"), window.cores
     return waiting.combine(lambda share: share * cores) if waiting is not None and cores else None
 
@@ -209,7 +207,6 @@ def _compute_process_memory_bytes(window: CardWindow) -> TimeSeries | None:
 
 
 def _busiest_process_cores(window: CardWindow) -> TimeSeries | None:
-    """Return the CPU use in cores of the compute process that uses the CPU most; None if unknown."""
     shares = [process.host.cpu_fraction for process in _compute_processes(window) if process.host is not None]
     known = [share for share in shares if share is not None]
     return TimeSeries.single_value(max(known)) if known else None
@@ -440,7 +437,6 @@ def _time_series(source: DiagnosisSource, owner: str, metric: str, start: float,
 
 
 def _visible_processes(source: DiagnosisSource) -> tuple[CardProcess, ...] | None:
-    """Return all processes, None if the operating system hides processes."""
     is_hidden = any(fault.kind is FaultKind.WSL for fault in source.inventory.faults)
     return None if is_hidden and not source.latest.processes else source.latest.processes
 

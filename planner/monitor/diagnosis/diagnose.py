@@ -76,13 +76,11 @@ def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> 
 
 
 def _is_long_enough_window(work: CardWindow) -> bool:
-    """Return whether the current work phase has enough utilization readings for a diagnosis."""
     utilization = work.quantity("use_fraction")
     return utilization is not None and len(utilization.times) >= _MIN_VALUES and utilization.seconds >= _MIN_SECONDS
 
 
 def _health_verdicts(now: CardWindow, at: float, *, only_instant: bool) -> Iterator[Verdict]:
-    """Yield verdicts on problems that are independent of the workload."""
     for rule in HEALTH_RULES:
         if rule.is_instant or not only_instant:
             yield from _verdict_if_holds(rule, now, at)
@@ -106,13 +104,11 @@ def _workload_verdict(work: CardWindow, at: float) -> Verdict:
 
 
 def _first_verdict(work: CardWindow, at: float) -> Verdict:
-    """Return the verdict of the first workload rule that holds for the current work phase."""
     # The last rules hold whenever the utilization is known.
     return next(verdict for rule in WORKLOAD_RULES for verdict in _verdict_if_holds(rule, work, at))
 
 
 def _verdict_if_holds(rule: DiagnosisRule, window: CardWindow, at: float) -> Iterator[Verdict]:
-    """Yield the verdict of a rule if the rule holds."""
     evidence = rule.evidence(window)
     if evidence is not None:
         since, remedies = _start_seconds(window, at), fitting_advice(window, rule.advice)
@@ -127,7 +123,6 @@ _DISTORTED_BY_CLOCKS: Final = frozenset(
 
 
 def _with_other_findings(first: Verdict, others: list[Verdict]) -> Verdict:
-    """Return the verdict `first` with `others` of a different kind as its further problems."""
     is_slowed = not _SLOWED_KINDS.isdisjoint(verdict.kind for verdict in (first, *others))
     also = tuple(
         OtherFinding(other.kind, other.severity, other.title)
@@ -159,7 +154,6 @@ def _undecided_verdict(
 
 
 def _start_seconds(window: CardWindow, at: float) -> float:
-    """Return the time of the first utilization or power reading in the window, or `at` without readings."""
     activity = window.quantity("use_fraction") or window.quantity("power_watts")
     return at if activity is None else activity.times[0]
 

@@ -92,7 +92,6 @@ def span_changes(
 
 
 def _is_shown(verdict: Verdict) -> bool:
-    """Return whether a verdict is shown as a span on the timeline."""
     return verdict.kind not in _HIDDEN_KINDS
 
 
@@ -102,14 +101,12 @@ def _is_continued_by(verdict: Verdict, other: Verdict | None) -> bool:
 
 
 def _span_end_seconds(verdict: Verdict, following: Verdict | None) -> float:
-    """Return the end of a verdict's timeline span, given the verdict that follows it."""
     if following is None or following.at < verdict.at:
         return verdict.at
     return max(verdict.since, following.since)
 
 
 def _verdict_span_event(uuid: str, verdict: Verdict, wall_of: Callable[[float], float], end: float | None) -> Event:
-    """Return the timeline event of a verdict; an `end` of None leaves the span open."""
     began = Timestamp(verdict.since, wall_of(verdict.since))
     ended = None if end is None else Timestamp(end, wall_of(end))
     # Two verdicts of a kind differ in their titles; the first of them names the span.

@@ -48,10 +48,6 @@ class ExposedSeries(NamedTuple):
         """Return the value of the series for a value of the metric."""
         return float(bool(int(value) & self.bit)) if self.bit else value * self.factor
 
-    def from_exposed(self, value: float) -> float:
-        """Return the value of the metric for a value of the series; of a bit field, the sum over its series."""
-        return value * self.bit if self.bit else value / self.factor
-
 
 class ExposedFamily(NamedTuple):
     """A family that is not a metric of ours: its sample name, type and help, and its labels besides the card's."""

@@ -39,7 +39,6 @@ from planner.monitor.exposition.names import (
     STATE,
     STATES,
     XIDS,
-    ExposedFamily,
     ExposedSeries,
 )
 from planner.monitor.readings.inventory import Device, Inventory
@@ -119,7 +118,12 @@ class Exposition(Collector):
 
     def _other_families(self) -> dict[str, _Family]:
         made = {
-            about.name: _family(about.name, about.about, about.kind, (*_card_label_names(about), *about.labels))
+            about.name: _family(
+                about.name,
+                about.about,
+                about.kind,
+                about.labels if about in (AGE, BUILD) else CARD_LABELS + about.labels,
+            )
             for about in FAMILIES
         }
         inventory = self._latest.inventory
@@ -156,10 +160,6 @@ class Exposition(Collector):
             made[PLAN_MEMORY.name].add_metric(labels, expected.memory_bytes)
             if expected.power_watts is not None:
                 made[PLAN_POWER.name].add_metric(labels, expected.power_watts)
-
-
-def _card_label_names(about: ExposedFamily) -> tuple[str, ...]:
-    return () if about in (AGE, BUILD) else CARD_LABELS
 
 
 def _card_labels(device: Device, latest: Latest) -> tuple[str, str]:

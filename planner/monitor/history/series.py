@@ -53,7 +53,6 @@ class MinMaxPyramid:
         return cuts, np.minimum.reduceat(values[:stop], cuts), np.maximum.reduceat(values[:stop], cuts)
 
     def _add_complete_blocks(self, values: Floats, step: int) -> None:
-        """Add the blocks that have become complete."""
         if step:
             self._add_complete_blocks(values, step - 1)
         size = BLOCK_SIZE ** (step + 1)

@@ -67,13 +67,16 @@ def find_cards(folder: Path = PCI_DEVICES) -> Mapping[str, PowerState]:
     return {
         device_folder.name: power_state(device_folder)
         for device_folder in device_folders
-        if _is_nvidia_card(device_folder)
+        if (
+            text_of(device_folder / "vendor") == _NVIDIA_VENDOR
+            and text_of(device_folder / "class").startswith(_DISPLAY_CLASS)
+        )
     }
 
 
 def can_runtime_suspend(device_folder: Path) -> bool:
     """Return whether the system suspends an unused card, given the card's PCI folder."""
-    return _read_text(device_folder / "power" / "control") == "auto"
+    return text_of(device_folder / "power" / "control") == "auto"
 
 
 def is_same_pci_address(pci_bus_id: str, sysfs_name: str) -> bool:
@@ -81,19 +84,14 @@ def is_same_pci_address(pci_bus_id: str, sysfs_name: str) -> bool:
     return pci_bus_id.lower().endswith(sysfs_name.lower())
 
 
-def _is_nvidia_card(device_folder: Path) -> bool:
-    return _read_text(device_folder / "vendor") == _NVIDIA_VENDOR and _read_text(device_folder / "class").startswith(
-        _DISPLAY_CLASS
-    )
-
-
 def power_state(device_folder: Path) -> PowerState:
     """Return whether a card is asleep, given its PCI folder; the system knows without asking the card."""
-    return "asleep" if _read_text(device_folder / "power" / "runtime_status") == "suspended" else "active"
+    return "asleep" if text_of(device_folder / "power" / "runtime_status") == "suspended" else "active"
 
 
-def _read_text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return the text of a file of the system without surrounding white space, empty if it cannot be read."""
     try:
-        return path.read_text(encoding="ascii", errors="replace").strip()
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""

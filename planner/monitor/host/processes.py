@@ -129,7 +129,6 @@ class _TreeSeconds(NamedTuple):
 
 
 def _user_name(process: psutil.Process) -> str:
-    """Return the user of a process, empty if the system hides it."""
     with suppress(psutil.AccessDenied):
         return str(process.username())
     return ""

@@ -139,7 +139,6 @@ def cpu_shares(
 
 
 def _total_busy_and_wait_seconds(before: CpuSeconds, after: CpuSeconds) -> tuple[float, float, float]:
-    """Return the total, busy and disk-wait time of one CPU between two readings, in seconds."""
     grown = {name: max(0.0, after[name] - before[name]) for name in after}
     # The kernel counts guest time as user time too.
     total_seconds = sum(grown.values()) - grown.get("guest", 0.0) - grown.get("guest_nice", 0.0)

@@ -173,10 +173,9 @@ class EventDetector:
         ):
             for key, process in one.items():  # in their order: a set's would differ from run to run
                 if key not in other:
-                    yield self._process_event(kind, process)
-
-    def _process_event(self, kind: EventKind, process: CardProcess) -> Event:
-        return self._instant_event(kind, process.uuid, "" if process.host is None else process.host.name, process.pid)
+                    yield self._instant_event(
+                        kind, process.uuid, "" if process.host is None else process.host.name, process.pid
+                    )
 
     def _driver_events(self, inventory: Inventory) -> Iterator[Event]:
         if inventory.driver_version and self._driver and inventory.driver_version != self._driver:

@@ -291,6 +291,13 @@ class ActiveFaults:
         for kind in kinds:
             self._faults.pop((kind, uuid), None)
 
+    def report(self, fault: Fault, *, is_active: bool) -> None:
+        """Add a fault if it `is_active`, else remove it."""
+        if is_active:
+            self.note(fault)
+        else:
+            self.clear(fault.kind, uuid=fault.uuid)
+
     def keep_devices(self, uuids: frozenset[str]) -> None:
         """Remove the faults of cards that are not in `uuids`."""
         self._faults = {key: fault for key, fault in self._faults.items() if key[1] is None or key[1] in uuids}

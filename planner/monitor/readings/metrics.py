@@ -8,7 +8,6 @@ from typing import Final, Literal, NamedTuple
 
 from planner.monitor.readings.reading import Reading
 
-Scope = Literal["device", "host"]
 Cadence = Literal["fast", "slow", "rare"]
 Unit = Literal["fraction", "bytes", "bytes/s", "W", "J", "°C", "MHz", "count", "state", "bits"]
 
@@ -22,7 +21,6 @@ class Metric(NamedTuple):
     name: str
     title: str
     unit: Unit
-    scope: Scope = "device"
     cadence: Cadence = "fast"
     least: float | None = 0.0
     most: float | None = None
@@ -146,15 +144,15 @@ DEVICE_METRICS: Final = (
 """Quantities of a card. The last eight exist on NVIDIA's cards from Hopper on (GPM)."""
 
 HOST_METRICS: Final = (
-    Metric("cpu_fraction", "CPU", "fraction", "host", most=1.0),
-    Metric("io_wait_fraction", "Waiting for disks", "fraction", "host", most=1.0),
-    Metric("memory_used_bytes", "RAM used", "bytes", "host"),
-    Metric("memory_available_bytes", "RAM available", "bytes", "host"),
-    Metric("swap_used_bytes", "Swap used", "bytes", "host", "slow"),
-    Metric("disk_read_bytes_per_s", "Disk read", "bytes/s", "host", most=_MAX_BYTES_PER_S),
-    Metric("disk_write_bytes_per_s", "Disk written", "bytes/s", "host", most=_MAX_BYTES_PER_S),
-    Metric("network_receive_bytes_per_s", "Network in", "bytes/s", "host", most=_MAX_BYTES_PER_S),
-    Metric("network_transmit_bytes_per_s", "Network out", "bytes/s", "host", most=_MAX_BYTES_PER_S),
+    Metric("cpu_fraction", "CPU", "fraction", most=1.0),
+    Metric("io_wait_fraction", "Waiting for disks", "fraction", most=1.0),
+    Metric("memory_used_bytes", "RAM used", "bytes"),
+    Metric("memory_available_bytes", "RAM available", "bytes"),
+    Metric("swap_used_bytes", "Swap used", "bytes", cadence="slow"),
+    Metric("disk_read_bytes_per_s", "Disk read", "bytes/s", most=_MAX_BYTES_PER_S),
+    Metric("disk_write_bytes_per_s", "Disk written", "bytes/s", most=_MAX_BYTES_PER_S),
+    Metric("network_receive_bytes_per_s", "Network in", "bytes/s", most=_MAX_BYTES_PER_S),
+    Metric("network_transmit_bytes_per_s", "Network out", "bytes/s", most=_MAX_BYTES_PER_S),
 )
 """Quantities of the host."""
 

@@ -82,7 +82,17 @@ def sample_line(sample: Sample) -> bytes:
         "cores": sample.cores,
     }
     if sample.processes is not None:
-        body["processes"] = [process_object(process) for process in sample.processes]
+        body["processes"] = [
+            {
+                "pid": process.pid,
+                "uuid": process.uuid,
+                "kind": process.kind,
+                **_json_readings(process.quantities),
+                "host": None if process.host is None else process.host._asdict(),
+                "is_reliable": process.is_reliable,
+            }
+            for process in sample.processes
+        ]
     if sample.xids:
         body["xids"] = sample.xids
     if sample.links:
@@ -153,25 +163,11 @@ def inventory_object(inventory: Inventory) -> dict[str, Any]:
         "nvml": inventory.nvml_version,
         "cuda": inventory.cuda_version,
         "devices": [{**_device_fields(device), "facts": _json_readings(device.facts)} for device in inventory.devices],
-        "faults": [_fault_fields(fault) for fault in inventory.faults],
+        "faults": [
+            {name: value for name, value in asdict(fault).items() if name != "login"} for fault in inventory.faults
+        ],
         **({"machine": inventory.machine} if inventory.machine else {}),
     }
-
-
-def process_object(process: CardProcess) -> dict[str, Any]:
-    """Return a process as JSON values."""
-    return {
-        "pid": process.pid,
-        "uuid": process.uuid,
-        "kind": process.kind,
-        **_json_readings(process.quantities),
-        "host": None if process.host is None else process.host._asdict(),
-        "is_reliable": process.is_reliable,
-    }
-
-
-def _fault_fields(fault: Fault) -> dict[str, Any]:
-    return {name: value for name, value in asdict(fault).items() if name != "login"}
 
 
 def _device_fields(device: Device) -> dict[str, Any]:

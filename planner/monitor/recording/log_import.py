@@ -62,7 +62,10 @@ def updates_from_lines(lines: Iterable[CardLogLine], day: date) -> Iterator[tupl
     for lines_by_card in _lines_by_time(lines):
         moment = clock.timestamp(next(iter(lines_by_card.values())).at)
         known = cards.devices
-        readings = {cards.uuid(key, line): _without_facts(line.readings) for key, line in lines_by_card.items()}
+        readings = {
+            cards.uuid(key, line): {name: reading for name, reading in line.readings.items() if name not in _FACTS}
+            for key, line in lines_by_card.items()
+        }
         if cards.devices != known:
             yield moment, Inventory(_UNKNOWN_DRIVER, devices=cards.devices)
         yield moment, Sample(*moment, readings)
@@ -87,11 +90,6 @@ def _unnamed_card_key(line: CardLogLine, lines_by_card: dict[str, CardLogLine]) 
     first = next(iter(lines_by_card.values()), None)
     is_same_time = first is not None and line.at is not None and line.at == first.at
     return str(len(lines_by_card)) if is_same_time else "0"
-
-
-def _without_facts(readings: Mapping[str, Reading]) -> dict[str, Reading]:
-    """Return the readings without a card's fixed properties."""
-    return {name: reading for name, reading in readings.items() if name not in _FACTS}
 
 
 class _LogCards:
@@ -212,7 +210,10 @@ def recording_from_text(text: str, path: Path, columns: str | None = None) -> Mo
         if table.lists_processes:
             raise RecordingError(path, _PROCESS_LOG_REASON, _LOG_GPUS_HINT)
         if table.unnamed_row:
-            raise RecordingError(path, _NO_HEADER_REASON, _name_columns_hint(path, table.unnamed_row))
+            columns = f"Its first line has {len(table.unnamed_row)} columns: {', '.join(table.unnamed_row)}"
+            command = f"gpu-planner monitor --import {path.name} --columns timestamp,utilization.gpu,…"
+            hint = f"{columns}. Name them in this order, as in nvidia-smi --query-gpu: {command}"
+            raise RecordingError(path, _NO_HEADER_REASON, f"{hint} --record {path.stem}.gpurec")
         raise RecordingError(path, "not a supported GPU log", _SUPPORTED_LOGS_HINT)
     notes = [] if any(line.at for line in lines) else [ODD_TIMES if table.has_times else NO_TIMES]
     if table.bad_lines:
@@ -268,14 +269,6 @@ def _named_header(columns: str | None, path: Path) -> LogHeader | None:
     return header
 
 
-def _name_columns_hint(path: Path, row: Sequence[str]) -> str:
-    return (
-        f"Its first line has {len(row)} columns: {', '.join(row)}. Name them in this order, as in nvidia-smi "
-        f"--query-gpu: gpu-planner monitor --import {path.name} --columns timestamp,utilization.gpu,… --record "
-        f"{path.stem}.gpurec"
-    )
-
-
 class _LogTable:
     """A tabular log; its attributes are complete once `lines` is exhausted.
 
@@ -305,7 +298,6 @@ class _LogTable:
                 yield from self._row_readings(row)
 
     def _split_line(self, line: str) -> list[str]:
-        """Return the cells of a line; empty if the line is blank or too long."""
         text = line.strip().lstrip("\ufeff\0")
         if not text or len(text) > _MAX_LINE_CHARACTERS:
             return []
@@ -345,7 +337,6 @@ class _LogTable:
             self.bad_lines += 1
 
     def _row_time(self, header: LogHeader, row: list[str]) -> datetime | None:
-        """Return the time in a row of the log, or the time stated above the row if the log has no time column."""
         indices = header.time_indices()
         return parse_time(" ".join(row[index] for index in indices), self._day) if indices else self._at
 

@@ -219,7 +219,6 @@ class _TimeIntegral(NamedTuple):
 
 
 def _time_integral(readings: ReadingSeries) -> _TimeIntegral:
-    """Return the integral of readings over time, gaps excluded."""
     late, area, seconds = _max_pause_seconds(readings.times), 0.0, 0.0
     points = zip(map(float, readings.times), map(float, readings.values), strict=True)
     for (start, first), (end, last) in pairwise(points):
@@ -235,7 +234,6 @@ def _mean_and_peak(values: Numbers, integral: _TimeIntegral) -> Statistic:
 
 
 def _max_pause_seconds(times: Numbers) -> float:
-    """Return the pause in seconds beyond which readings are missing."""
     steps = [float(after) - float(before) for before, after in pairwise(times)]
     return late_seconds(sorted(steps)[len(steps) // 2]) if steps else 0.0
 

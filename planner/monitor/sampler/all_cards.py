@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from planner.monitor.driver_calls import ALL_CARDS, DriverReader, HangingCallError
+from planner.monitor.driver_calls import ALL_CARDS, DriverCalls, DriverReader, HangingCallError
 from planner.monitor.host.environment import HostEnvironment, PowerState, is_same_pci_address
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind
@@ -91,10 +91,7 @@ class SourceWatch:
         self.devices |= found
         for uuid, device in found.items():
             self.faults.clear(FaultKind.LOST, uuid=uuid)
-            if device.state == "asleep":
-                self.faults.note(Fault(FaultKind.ASLEEP, wall, uuid))
-            else:
-                self.faults.clear(FaultKind.ASLEEP, uuid=uuid)
+            self.faults.report(Fault(FaultKind.ASLEEP, wall, uuid), is_active=device.state == "asleep")
 
     def _read(
         self, now: float, wall: float, *, slow: bool, processes: bool
@@ -117,10 +114,8 @@ class SourceWatch:
     def _note_implausible_values(self, readings: dict[str, dict[str, Reading]], wall: float) -> None:
         for uuid, read in readings.items():
             implausible = sorted(name for name, reading in read.items() if reading.is_implausible)
-            if implausible:
-                self.faults.note(Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(implausible)))
-            else:
-                self.faults.clear(FaultKind.IMPLAUSIBLE, uuid=uuid)
+            fault = Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(implausible))
+            self.faults.report(fault, is_active=bool(implausible))
 
     def _note_silence(self, now: float, wall: float) -> None:
         silent = self._reader.silent
@@ -172,20 +167,21 @@ class AllCards:
     @property
     def pending_call(self) -> PendingCall | None:
         """Return the driver call in progress, None if there is none; may be called from any thread."""
-        nvml = self._nvidia.nvml
-        every = (*([] if nvml is None else [nvml]), *(watch.source.calls for watch in self._sources))
-        return next((call for calls in every if (call := calls.pending_call) is not None), None)
+        return next((call for calls in self._calls if (call := calls.pending_call) is not None), None)
 
     @property
     def usage(self) -> tuple[int, float, int]:
         """Return the number of driver calls so far, their duration, and the microseconds told for field values."""
-        nvml = self._nvidia.nvml
-        every = (*([] if nvml is None else [nvml]), *(watch.source.calls for watch in self._sources))
         return (
-            sum(calls.calls for calls in every),
-            sum(calls.driver_seconds for calls in every),
-            sum(calls.field_microseconds for calls in every),
+            sum(calls.calls for calls in self._calls),
+            sum(calls.driver_seconds for calls in self._calls),
+            sum(calls.field_microseconds for calls in self._calls),
         )
+
+    @property
+    def _calls(self) -> tuple[DriverCalls, ...]:
+        nvml = self._nvidia.nvml
+        return (*(() if nvml is None else (nvml,)), *(watch.source.calls for watch in self._sources))
 
     def inventory(self) -> Inventory:
         """Return the current inventory: NVIDIA's cards with the driver's numbers, and then all others."""

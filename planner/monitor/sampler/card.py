@@ -349,7 +349,6 @@ def unified_memory_readings() -> _ReadingsByName:
 
 
 def _link(number: int, values: Sequence[float | Cause]) -> Link:
-    """Return an NVLink from the values of `LINK_FIELDS`."""
     state, speed, *errors = (None if isinstance(value, Cause) else value for value in values)
     counts = (None if count is None else int(count) for count in errors)
     return Link(number, bool(state), None if speed is None else speed * _MB, *counts)

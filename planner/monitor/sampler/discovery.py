@@ -46,7 +46,10 @@ def find_devices(nvml: Nvml) -> Iterator[DiscoveredDevice | UnreachableCard]:
     for index in range(nvml.call("nvmlDeviceGetCount", "")):
         try:
             handle = nvml.call("nvmlDeviceGetHandleByIndex", str(index), index)
-            card = _read_card(nvml, index, handle)
+            uuid = nvml.call_for_text("nvmlDeviceGetUUID", str(index), handle)
+            pci = _read_pci_bus_id(nvml, uuid, handle)
+            name, raw = _read_name(nvml, uuid, handle, pci)
+            card = Device(uuid, name, index, pci, raw_name=raw, facts=_read_facts(nvml, uuid, handle))
         except NvmlFailure as failure:
             yield UnreachableCard(index, failure)
         except CardLostError as error:
@@ -69,13 +72,6 @@ def instance_uuids(nvml: Nvml, uuid: str, handle: Handle) -> frozenset[str]:
     )
 
 
-def _read_card(nvml: Nvml, index: int, handle: Handle) -> Device:
-    uuid = nvml.call_for_text("nvmlDeviceGetUUID", str(index), handle)
-    pci = _read_pci_bus_id(nvml, uuid, handle)
-    name, raw = _read_name(nvml, uuid, handle, pci)
-    return Device(uuid, name, index, pci, raw_name=raw, facts=_read_facts(nvml, uuid, handle))
-
-
 def _discover_instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[DiscoveredDevice]:
     if not card.fact("mig_enabled"):
         return
@@ -85,7 +81,6 @@ def _discover_instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[Di
 
 
 def _instance_handles(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[int, Handle]]:
-    """Yield index and handle of each current MIG instance of a card."""
     try:
         max_count = nvml.call("nvmlDeviceGetMaxMigDeviceCount", uuid, handle)
     except NvmlFailure:

@@ -150,7 +150,6 @@ class CardWatch:
         processes: bool,
         budget_seconds: float,
     ) -> SweepResult:
-        """Read all cards and, if `processes`, their processes in an open session."""
         silent = frozenset(reader.silent)
 
         def read() -> SweepResult:
@@ -259,10 +258,8 @@ class CardWatch:
         if self._environment.is_wsl:
             self.faults.note(Fault(FaultKind.WSL, wall))
         for device in session.devices:
-            if device.raw_name is None:
-                self.faults.clear(FaultKind.BAD_NAME, uuid=device.uuid)
-            else:
-                self.faults.note(Fault(FaultKind.BAD_NAME, wall, device.uuid, device.raw_name))
+            fault = Fault(FaultKind.BAD_NAME, wall, device.uuid, device.raw_name or "")
+            self.faults.report(fault, is_active=device.raw_name is not None)
 
     def _note_opening_failure(self, failure: NvmlFailure, now: float, wall: float) -> None:
         kind = opening_fault(failure.code)
@@ -273,7 +270,6 @@ class CardWatch:
         self.must_restart = kind is FaultKind.MISMATCH and self._was_open
 
     def _update_from_session(self, session: NvmlSession, now: float) -> None:
-        """Update devices and faults from the session."""
         for fault in session.faults:
             self.faults.note(fault)
         session.faults.clear()
@@ -294,17 +290,12 @@ class CardWatch:
             implausible = self._implausible_metrics.get(uuid, frozenset()) - readings.keys()
             implausible |= {name for name, reading in readings.items() if reading.is_implausible}
             self._implausible_metrics[uuid] = implausible
-            if implausible:
-                self.faults.note(Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(sorted(implausible))))
-            else:
-                self.faults.clear(FaultKind.IMPLAUSIBLE, uuid=uuid)
+            fault = Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(sorted(implausible)))
+            self.faults.report(fault, is_active=bool(implausible))
         if result.processes is not None:
             unreliable = {process.uuid for process in result.processes if not process.is_reliable}
             for uuid in result.devices:
-                if uuid in unreliable:
-                    self.faults.note(Fault(FaultKind.UNRELIABLE_PROCESSES, wall, uuid))
-                else:
-                    self.faults.clear(FaultKind.UNRELIABLE_PROCESSES, uuid=uuid)
+                self.faults.report(Fault(FaultKind.UNRELIABLE_PROCESSES, wall, uuid), is_active=uuid in unreliable)
 
     def _note_asleep_fault(self) -> None:
         self._devices = {uuid: replace(device, state="asleep") for uuid, device in self._devices.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from planner.monitor.driver_calls import DriverCalls
-from planner.monitor.host.environment import can_runtime_suspend, power_state
+from planner.monitor.host.environment import can_runtime_suspend, power_state, text_of
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.host.sleep import SleepPolicy
 from planner.monitor.readings.inventory import Device
@@ -16,7 +16,7 @@ from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess
 from planner.monitor.sources.drm_drivers import DRIVERS, DrmCard
 from planner.monitor.sources.drm_processes import DrmProcesses
-from planner.monitor.sources.files import CardFiles
+from planner.monitor.sources.files import CardFiles, uevent
 from planner.monitor.sources.source import CardGoneError
 
 _CARDS: Final = "sys/class/drm"
@@ -41,7 +41,7 @@ class DrmSource:
         found = {}
         for folder in sorted((self._root / _CARDS).glob("card*")):
             if folder.name.removeprefix("card").isdigit():
-                facts = _uevent(folder)
+                facts = uevent(folder / "device")
                 driver = DRIVERS.get(facts.get("DRIVER", ""))
                 if driver is not None:
                     with suppress(CardGoneError):
@@ -107,14 +107,6 @@ class DrmSource:
         return f"{vendor} {name}" if name else f"{vendor} GPU {card_id}".strip()
 
 
-def _uevent(folder: Path) -> dict[str, str]:
-    try:
-        lines = (folder / "device/uevent").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return {}
-    return dict(line.split("=", 1) for line in lines if "=" in line)
-
-
 def _sleep_policy(folder: Path) -> SleepPolicy:
     return SleepPolicy(lambda: {folder.name: power_state(folder)}, lambda _name: can_runtime_suspend(folder))
 
@@ -123,7 +115,7 @@ def _sleep_policy(folder: Path) -> SleepPolicy:
 def _amd_name(path: Path, card_id: str) -> str:
     """Return the name of an AMD card in libdrm's list if all its revisions have one, else an empty text."""
     names = set()
-    for line in _lines(path):
+    for line in text_of(path).splitlines():
         cells = [cell.strip() for cell in line.split(",", 2)]
         if len(cells) == 3 and cells[0].lower() == card_id:
             names.add(cells[2])
@@ -134,17 +126,10 @@ def _amd_name(path: Path, card_id: str) -> str:
 def _pci_name(path: Path, vendor_id: str, card_id: str) -> str:
     """Return a card's name in a list of PCI numbers, the one in brackets if there is one, else an empty text."""
     is_vendor = False
-    for line in _lines(path):
+    for line in text_of(path).splitlines():
         if not line.startswith(("\t", "#")):
             is_vendor = line.startswith(f"{vendor_id} ")
         elif is_vendor and line.startswith(f"\t{card_id} "):
             name = line.split(maxsplit=1)[1].strip()
             return name[name.index("[") + 1 : -1] if name.endswith("]") and "[" in name else name
     return ""
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []

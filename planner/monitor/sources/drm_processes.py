@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from planner.monitor.driver_calls import DriverCalls
+from planner.monitor.host.environment import text_of
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
@@ -98,10 +99,7 @@ class DrmProcesses:
         if not opened:
             self._unasked[pid] = _ROUNDS_UNASKED
         for number in opened:
-            try:
-                text = self._calls.timed("reading fdinfo", "", _opened_text, folder / "fdinfo" / number)
-            except OSError:
-                continue
+            text = self._calls.timed("reading fdinfo", "", text_of, folder / "fdinfo" / number)
             values = {name: (value, unit or "") for name, value, unit in _LINE.findall(text)}
             address, _ = values.get("pdev", ("", ""))
             if address in uuids and "client-id" in values:
@@ -150,15 +148,15 @@ class DrmProcesses:
         kfd = self._root / _KFD
         cards = {}
         for node in kfd.glob("topology/nodes/*"):
-            properties = dict(_PROPERTY.findall(_text(node / "properties")))
+            properties = dict(_PROPERTY.findall(text_of(node / "properties")))
             place, domain = int(properties.get("location_id", 0)), int(properties.get("domain", 0))
             address = f"{domain:04x}:{place >> 8 & 0xFF:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
             if address in uuids:
-                cards[_text(node / "gpu_id").strip()] = uuids[address]
+                cards[text_of(node / "gpu_id").strip()] = uuids[address]
         found = {}
         for process in kfd.glob("proc/*") if cards else ():
             for card, uuid in cards.items():
-                used = _text(process / f"vram_{card}").strip()
+                used = text_of(process / f"vram_{card}").strip()
                 if used.isdigit() and process.name.isdigit():
                     found[uuid, int(process.name)] = float(used)
         return found
@@ -176,10 +174,6 @@ def _opened_nodes(folder: Path) -> Iterator[str]:
                 yield number
         except OSError:
             continue
-
-
-def _opened_text(path: Path) -> str:
-    return path.read_text(encoding="ascii", errors="replace")
 
 
 def _client(values: Mapping[str, tuple[str, str]]) -> _Client:
@@ -205,16 +199,8 @@ def _memory_bytes(values: Mapping[str, tuple[str, str]]) -> float | None:
 
 
 def _busiest(shares: Mapping[str, float | None], quantity: str) -> Reading:
-    """Return the share of the busiest engine of a kind."""
     engines = [name for name in _ENGINES.get(quantity, ()) if name in shares]
     if not engines:
         return missing(Cause.NOT_SUPPORTED)
     known = [share for name in engines if (share := shares[name]) is not None]
     return Reading(min(max(known), 1.0)) if known else missing(Cause.NOT_YET)
-
-
-def _text(path: Path) -> str:
-    try:
-        return _opened_text(path)
-    except OSError:
-        return ""

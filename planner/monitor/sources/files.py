@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from planner.monitor.driver_calls import DriverCalls
+from planner.monitor.host.environment import text_of
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sources.source import CardGoneError
@@ -121,6 +122,11 @@ def _cause_of(error: OSError) -> Cause:
     if error.errno in _UNSUPPORTED:
         return Cause.NOT_SUPPORTED
     return Cause.NOT_YET if error.errno in _BUSY else Cause.FAILED
+
+
+def uevent(folder: Path) -> dict[str, str]:
+    """Return what the system says of the device in a folder, such as its driver and its PCI address."""
+    return dict(line.split("=", 1) for line in text_of(folder / "uevent").splitlines() if "=" in line)
 
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")

@@ -13,6 +13,7 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess
+from planner.monitor.sources.files import uevent
 from planner.monitor.sources.source import CardGoneError, SourceFailedError
 
 _CARDS: Final = "sys/class/drm"
@@ -175,12 +176,10 @@ def wakeful_cards(root: Path, drivers: Sequence[str]) -> dict[str, Path]:
     """
     found = {}
     for folder in sorted((root / _CARDS).glob("card[0-9]*/device")):
-        with suppress(OSError):
-            lines = (folder / "uevent").read_text(encoding="ascii", errors="replace").splitlines()
-            facts = dict(line.split("=", 1) for line in lines if "=" in line)
-            is_awake = power_state(folder) == "active" and not can_runtime_suspend(folder)
-            if facts.get("DRIVER") in drivers and is_awake:
-                found[facts.get("PCI_SLOT_NAME", "").lower()] = folder
+        facts = uevent(folder)
+        is_awake = power_state(folder) == "active" and not can_runtime_suspend(folder)
+        if facts.get("DRIVER") in drivers and is_awake:
+            found[facts.get("PCI_SLOT_NAME", "").lower()] = folder
     return found
 
 

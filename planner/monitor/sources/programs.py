@@ -15,6 +15,7 @@ from typing import IO, Any, Final
 import psutil
 
 from planner.monitor.driver_calls import DriverCalls
+from planner.monitor.host.environment import text_of
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Cause, Reading, missing
@@ -209,10 +210,7 @@ def apple_source() -> ProgramSource:
 
 def jetson_source(root: Path) -> ProgramSource:
     """Return the GPU of a Jetson, which tegrastats reads; `root` is the root of the file system."""
-    try:
-        model = (root / "proc/device-tree/model").read_text(encoding="ascii", errors="replace").strip("\0\n ")
-    except OSError:
-        model = ""
+    model = text_of(root / "proc/device-tree/model").strip("\0\n ")
     facts = {"unified_memory": Reading(1), "memory_total_bytes": Reading(psutil.virtual_memory().total)}
     device = Device("Jetson-0", model or "NVIDIA Jetson", 0, driver="tegrastats", facts=facts)
     is_jetson = (root / "etc/nv_tegra_release").exists()

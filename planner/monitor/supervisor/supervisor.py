@@ -218,7 +218,6 @@ class Supervisor:
         self._stop_child()
 
     def _wait_seconds(self) -> float:
-        """Return the seconds to wait for a message before the next check."""
         now = monotonic()
         dues = [now + _MAX_CHECK_SECONDS]
         if self._child is not None:
@@ -265,7 +264,6 @@ class Supervisor:
             self._report_inventory()
 
     def _note_driver(self) -> None:
-        """Record that the sampler has reported the driver, or its absence, again."""
         self._waits_for_driver = False
         self._faults.clear(*_OWN_FAULTS)
 

@@ -221,7 +221,6 @@ def _image_reading_time(run: ServedModel, workload: Inference) -> PassTime:
 
 
 def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
-    """Return the time result of a request from its prompt and decoding times."""
     family = family_of(gpu)
     steps, reads = request_spread_factor("decode", engine, family), request_spread_factor("prefill", engine, family)
     first, step, batch = timed.prompt.seconds, timed.step.seconds, workload.batch
@@ -440,7 +439,6 @@ def step_terms(run: ServedModel, elapsed: PassTime, answer: float, sequences: in
 
 
 def _term_source(run: ServedModel, name: TimeTermName) -> str:
-    """Return the source of the time term `name`."""
     machine = run.machine
     sources = {
         "weights_read": machine.read.source,
@@ -465,7 +463,6 @@ def _drafting_symbols(draft: Drafter, answer: float, seconds: float) -> tuple[Sy
 
 
 def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
-    """Return the symbols in the formula of the time term `name`, with their values."""
     work, machine, sharing = run.work, run.machine, run.sharing
     steps, batch = (
         workload_symbol("T", answer, "tokens of the answer"),

@@ -105,7 +105,6 @@ def decoder_counts(decoder: ImageDecoder, height: int, width: int) -> OperationC
 
 
 def _summed_counts(parts: Iterator[ModuleCounts]) -> OperationCounts:
-    """Return the sum of all module counts as the operation counts of a network."""
     found = list(parts)
     return OperationCounts(
         flops=2 * sum(part.macs for part in found),

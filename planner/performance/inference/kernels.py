@@ -286,7 +286,6 @@ def _attention_seconds(
 
 
 def _key_heads(attention: Attention, split: int) -> float:
-    """Return the key/value heads on each card, which are copied if there are more cards than heads."""
     return max(1.0, attention.kv_heads / split)
 
 

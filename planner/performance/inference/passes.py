@@ -113,7 +113,6 @@ class ModelSplit(NamedTuple):
         return wire / self.links.bus_bytes_per_s(cards) + self._hop_seconds()
 
     def _hop_seconds(self) -> float:
-        """Return the latency of one hop between cards in seconds."""
         return self.links.ring_latency_seconds(2) * (1 + log2(self.tensor))
 
 

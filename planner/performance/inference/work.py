@@ -155,7 +155,6 @@ def work_of(
 
 
 def _head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
-    """Return the tensors that compute the logits: the output head, or the tied embedding."""
     if not architecture.tied_head:
         return architecture.head
     tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
@@ -163,12 +162,10 @@ def _head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
 
 
 def _product_elements(tensors: Iterable[tuple[Tensor, int]]) -> int:
-    """Return the elements of all weights that matrix products read."""
     return sum(tensor.size * count for tensor, count in tensors if tensor.role in _PRODUCTS)
 
 
 def _active_expert_parameters(group: LayerGroup, every_expert: bool) -> float:
-    """Return the routed-expert parameters that one token uses in all layers of `group`."""
     moe = group.layer.feed_forward
     if not isinstance(moe, Moe):
         return 0.0
@@ -181,7 +178,6 @@ def _expert_visits(moe: Moe, every_expert: bool) -> int:
 
 
 def _routed_parameters(layer: Layer) -> int:
-    """Return the number of parameters of a layer's routed experts."""
     return sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert")
 
 
@@ -247,7 +243,6 @@ def _max_cache_shards(mixer: Mixer | None) -> int:
 
 
 def _queries_per_key(mixer: Mixer | None) -> float:
-    """Return the number of query heads that share one key/value head."""
     return mixer.heads / mixer.kv_heads if isinstance(mixer, Attention) else 1.0
 
 

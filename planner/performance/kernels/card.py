@@ -72,7 +72,6 @@ def combined_seconds(overlap: float, first: float, second: float, third: float =
 
 
 def _multiprocessors(gpu: Gpu) -> float:
-    """Return the number of multiprocessors (compute units) of one device."""
     capability = gpu.compute_capability or ""
     if gpu.shader_cores is None:
         card, part = (gpu.id, 1.0) if gpu.mig_slice is None else (gpu.mig_slice.gpu, gpu.mig_slice.compute_share)
@@ -83,12 +82,10 @@ def _multiprocessors(gpu: Gpu) -> float:
 
 
 def _clock_hz(gpu: Gpu) -> float:
-    """Return the boost clock in Hz."""
     return gpu.boost_clock_hz or _CLOCKS_HZ.get(gpu.compute_capability or "", _USUAL_CLOCK_HZ)
 
 
 def _cache_bytes(gpu: Gpu) -> float:
-    """Return the size of the L2 cache in bytes."""
     capability = gpu.compute_capability or ""
     each = _CACHE_BYTES_PER_BUS_BIT.get(capability)
     if each is not None and gpu.memory_bus_bits is not None:

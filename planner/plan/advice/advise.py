@@ -214,7 +214,6 @@ def advise_in_rounds(
 
 
 def _needs_advice(start: ChangedPlan) -> bool:
-    """Return whether the card cannot run the plan, or the plan fits only tightly or not at all."""
     return bool(start.fit.unsupported) or start.fit.verdict in ("tight", "does-not-fit")
 
 
@@ -297,7 +296,6 @@ def _combined_slowdown(factors: list[float | None]) -> float | None:
 
 
 def _unique_texts(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the non-empty texts without duplicates."""
     return tuple(dict.fromkeys(word for word in words if word))
 
 
@@ -310,7 +308,6 @@ def _changed_settings(old: Plan, new: Plan) -> Iterator[ChangedSetting]:
 
 
 def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[ChangedSetting]:
-    """Yield the fields below `place` that differ between two groups of settings, with the new values."""
     for name in type(new).model_fields:
         field, after = type(new).model_fields[name], getattr(new, name)
         before = getattr(old, name, field.get_default(call_default_factory=True))  # another program has other settings
@@ -347,7 +344,6 @@ def _first_with_sharing(chosen: Sequence[Advice], ranked: Iterable[Advice]) -> t
 
 
 def _adds_cards(advice: Advice) -> bool:
-    """Return whether the advice takes more cards than the plan has."""
     return any(setting.field == "count" for setting in advice.settings)
 
 
@@ -363,7 +359,6 @@ def _cards_key(advice: Advice) -> tuple[object, ...]:
 
 
 def _shares_model(advice: Advice) -> bool:
-    """Return whether the advice shares the model, or its states, between cards."""
     parallel = advice.plan.workload.parallel
     changes_cards = not _advice_levers(advice).isdisjoint(("sharing", "cards"))
     return changes_cards and (parallel.model_shards > 1 or parallel.zero > 0)
@@ -393,7 +388,6 @@ def _slowdown_key(advice: Advice) -> tuple[float, bool]:
 
 
 def _advice_levers(advice: Advice) -> frozenset[str]:
-    """Return the levers that the advice's changes act on."""
     return frozenset(step.lever for step in advice.steps)
 
 

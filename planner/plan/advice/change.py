@@ -57,7 +57,6 @@ class PlanChange(NamedTuple):
 
 
 def _field_value(workload: Workload, path: str) -> object:
-    """Return the workload value at the dotted name `path`, or None if there is no such field."""
     value: object = workload
     for name in path.split("."):
         value = getattr(value, name, None)

@@ -128,8 +128,6 @@ def _shorter_input_changes(
 
 
 def _other_programs_changes(workload: Workload) -> ChangeSequence:
-    """Return the change that frees the memory of other programs on the card, if any is entered."""
-
     def change_to_free_card(_other_bytes: int) -> PlanChange:
         return PlanChange(
             name="close other programs",

@@ -82,7 +82,6 @@ def apply_change(plan: Plan, change: PlanChange) -> Plan:
 
 
 def _merge_settings(old: object, new: object) -> object:
-    """Return `old` with the fields in `new` replaced, group by group."""
     if not (isinstance(old, Spec) and isinstance(new, dict)):
         return new
     return {**{name: getattr(old, name) for name in old.model_fields_set}, **new}
@@ -187,10 +186,8 @@ def _mildest_fit(search: ChangeSearch, base: ChangedPlan, sequence: ChangeSequen
 
 
 def _takes_much_time(base: ChangedPlan) -> bool:
-    """Return whether a change in `base` makes the plan several times slower."""
     return any(change.cost == "much-time" for change in base.changes)
 
 
 def _has_lever(base: ChangedPlan, lever: str) -> bool:
-    """Return whether a change in `base` already acts on `lever`."""
     return any(change.lever == lever for change in base.changes)

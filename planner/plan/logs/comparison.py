@@ -22,6 +22,7 @@ from planner.plan.logs.log_amounts import (
     RowName,
     amounts_in_log,
     can_correct,
+    context_tokens,
     counter_correction,
     cuda_graphs_row,
     is_of_program,
@@ -61,20 +62,6 @@ class _ExplainedRow(NamedTuple):
 _Explanation = Callable[[_ExplainedRow], str | None]
 
 
-def explain_row(
-    name: RowName,
-    predicted: int | None,
-    actual: MeasuredAmount,
-    evaluation: Evaluation,
-    reading: LogReading,
-    actuals: LogAmounts,
-) -> str:
-    """Return the explanations of one row as sentences; empty if no mechanism is known."""
-    case = _ExplainedRow(name, predicted, actual, evaluation, reading, actuals)
-    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(name, ()), _explain_agreement_or_mismatch))
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
 def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) -> Iterator[str]:
     """Yield notes on differences between the run in the log and the plan."""
     program = SOFTWARE[evaluation.workload.profile or DEFAULT]
@@ -86,7 +73,7 @@ def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) 
         )
     if reading.model is not None and not _is_same_model(reading.model, evaluation):
         yield f"The log is for the model {reading.model}, the plan for {evaluation.plan.model.id}."
-    length = _context_tokens(evaluation)
+    length = context_tokens(evaluation)
     if reading.context_length and length and reading.context_length not in (length, _context_of_slots(evaluation)):
         yield f"The log's context is {reading.context_length:,} tokens, the plan's {length:,}."
     if actuals.summed > 1:
@@ -96,7 +83,7 @@ def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) 
 
 def _context_of_slots(evaluation: Evaluation) -> int | None:
     """Return the tokens of all slots together, as llama-server prints its context; None for a program without slots."""
-    workload, length = evaluation.workload, _context_tokens(evaluation)
+    workload, length = evaluation.workload, context_tokens(evaluation)
     if not isinstance(workload, Inference) or length is None or not hasattr(workload.engine, "slots"):
         return None
     slots: int | None = workload.engine.slots
@@ -104,15 +91,9 @@ def _context_of_slots(evaluation: Evaluation) -> int | None:
 
 
 def _is_same_model(name: str, evaluation: Evaluation) -> bool:
-    """Return whether the model `name` in a log is the plan's model."""
     own = evaluation.plan.model.id.rpartition("/")[2]
     plain = [text.lower().replace("-", "").replace("_", "").replace(" ", "") for text in (name, own)]
     return plain[1] in plain[0] or plain[0] in plain[1]
-
-
-def _context_tokens(evaluation: Evaluation) -> int | None:
-    """Return the plan's context length in tokens; None for training."""
-    return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
 def _explain_agreement_or_mismatch(case: _ExplainedRow) -> str | None:
@@ -128,7 +109,6 @@ def _explain_agreement_or_mismatch(case: _ExplainedRow) -> str | None:
 
 
 def _explain_lower_bound(case: _ExplainedRow) -> str:
-    """Explain a measurement that is only a lower bound on the memory used."""
     more = case.actual.low - (case.predicted or 0)
     usage = "The run used at least this much memory at that moment"
     if case.actual.sense == "at-least":
@@ -155,13 +135,11 @@ def _explain_number_format(case: _ExplainedRow) -> str | None:
 
 
 def _explain_host_weights(case: _ExplainedRow) -> str | None:
-    """Explain smaller weights by the part in host memory."""
     host_bytes = case.actuals.host_weights
     return f"{_gib_text(host_bytes)} of the weights are in host memory." if host_bytes > _NOTABLE else None
 
 
 def _explain_cache_pool(case: _ExplainedRow) -> str | None:
-    """Explain a KV cache pool that fills the card."""
     pool, tokens = case.actuals.pool, planned_tokens(case.evaluation)
     if pool is None:
         return None
@@ -181,8 +159,7 @@ def _explain_engine_share(case: _ExplainedRow) -> str:
 
 
 def _explain_cache_length(case: _ExplainedRow) -> str | None:
-    """Explain a different KV cache by the log's context length."""
-    length, logged = _context_tokens(case.evaluation), case.reading.context_length
+    length, logged = context_tokens(case.evaluation), case.reading.context_length
     if case.actuals.pool is not None or not length or not logged:
         return None
     if logged in (length, _context_of_slots(case.evaluation)):
@@ -191,7 +168,6 @@ def _explain_cache_length(case: _ExplainedRow) -> str | None:
 
 
 def _explain_cache_format(case: _ExplainedRow) -> str | None:
-    """Explain a KV cache of half or twice the size by its format."""
     if _explain_cache_length(case) or case.predicted is None:
         return None
     if abs(case.ratio - 0.5) <= _SIMILARITY / 2:
@@ -212,7 +188,6 @@ def _explain_profiled_batch(case: _ExplainedRow) -> str | None:
 
 
 def _explain_library_memory(case: _ExplainedRow) -> str | None:
-    """Explain overhead by the memory that the engine's libraries and CUDA graphs hold."""
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None:
         return None
@@ -222,7 +197,6 @@ def _explain_library_memory(case: _ExplainedRow) -> str | None:
 
 
 def _explain_allocator_slack(case: _ExplainedRow) -> str | None:
-    """Explain reserved memory by the slack of PyTorch's caching allocator."""
     if case.actual.sense == "at-least":
         return None  # a failed request counts as allocated, but was never reserved
     allocated = case.actuals.counters.get("allocated")
@@ -237,7 +211,6 @@ def _explain_allocator_slack(case: _ExplainedRow) -> str | None:
 
 
 def _explain_other_processes(case: _ExplainedRow) -> str | None:
-    """Explain the memory used on the card by other processes and the driver."""
     process, others = case.actuals.counters.get("process"), case.actuals.others
     if process is None:
         return "This includes the GPU's other processes."
@@ -248,14 +221,12 @@ def _explain_other_processes(case: _ExplainedRow) -> str | None:
 
 
 def _explain_other_card(case: _ExplainedRow) -> str | None:
-    """Explain a different capacity by another card."""
     if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY / 2:
         return None
     return f"This is not the plan's GPU, which has {_gib_text(case.predicted)}."
 
 
 def _gib_text(size_bytes: int) -> str:
-    """Return a size in bytes as text such as `12.3 GiB`."""
     return f"{size_bytes / GIB:,.2f} GiB"
 
 
@@ -331,10 +302,7 @@ def compare_with_log(evaluation: Evaluation, reading: LogReading, catalog: Catal
 
 def estimated_bytes(evaluation: Evaluation, name: RowName) -> EstimatedBytes | None:
     """Return the estimate of a comparison row with its range, None if the plan has none."""
-    if name in GROUPS:
-        amount: int | None = _largest_bytes(evaluation, GROUPS[name])
-    else:
-        amount = _predicted_counter_bytes(evaluation, name)
+    amount = _predicted_bytes(evaluation, name)
     return None if amount is None else EstimatedBytes(amount, *_bounds(evaluation, name, amount))
 
 
@@ -368,55 +336,45 @@ def _margins(terms: Iterable[Term]) -> tuple[int, int]:
 
 
 def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading) -> Iterator[LogComparisonRow]:
-    """Yield a comparison row for each memory term that the log states."""
     correctable = can_correct(evaluation, reading)
-    for name, terms in GROUPS.items():
-        actual = actuals.terms.get(name)
-        if actual is None:
-            continue
-        predicted = _largest_bytes(evaluation, terms)
-        corrections = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
-        reason = explain_row(name, predicted, actual, evaluation, reading, actuals)
-        yield _comparison_row(name, estimated_bytes(evaluation, name), actual, reason, corrections)
+    for name in GROUPS:
+        if (actual := actuals.terms.get(name)) is not None:
+            predicted = _largest_bytes(evaluation, GROUPS[name])
+            found = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
+            yield _comparison_row(_ExplainedRow(name, predicted, actual, evaluation, reading, actuals), found)
 
 
 def _counter_rows(
     evaluation: Evaluation, actuals: LogAmounts, reading: LogReading, *, with_terms: bool
 ) -> Iterator[LogComparisonRow]:
-    """Yield a comparison row for each memory counter that the log states."""
     correctable = can_correct(evaluation, reading) and not with_terms
     attributed = 0
     for name in _COUNTERS:
         actual = actuals.pool if name == "pool" else actuals.counters.get(name)
         if actual is None:
             continue
-        predicted = _predicted_counter_bytes(evaluation, name)
+        predicted = _predicted_bytes(evaluation, name)
         corrections: tuple[TermCorrection, ...] = ()
         if correctable and predicted is not None:
             corrections = counter_correction(name, predicted, attributed, actual, evaluation)
             attributed += sum(item.added_bytes for item in corrections)
-        reason = explain_row(name, predicted, actual, evaluation, reading, actuals)
-        yield _comparison_row(name, estimated_bytes(evaluation, name), actual, reason, corrections)
+        yield _comparison_row(_ExplainedRow(name, predicted, actual, evaluation, reading, actuals), corrections)
 
 
-def _comparison_row(
-    name: RowName,
-    predicted: EstimatedBytes | None,
-    actual: MeasuredAmount,
-    reason: str,
-    corrections: tuple[TermCorrection, ...],
-) -> LogComparisonRow:
-    """Return the row that compares an estimated with a measured amount."""
+def _comparison_row(case: _ExplainedRow, corrections: tuple[TermCorrection, ...]) -> LogComparisonRow:
+    actual, predicted = case.actual, case.predicted
+    low, high = (None, None) if predicted is None else _bounds(case.evaluation, case.name, predicted)
+    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(case.name, ()), _explain_agreement_or_mismatch))
     return LogComparisonRow(
-        name=name,
-        predicted_bytes=predicted.bytes if predicted else None,
-        predicted_low_bytes=predicted.low if predicted else None,
-        predicted_high_bytes=predicted.high if predicted else None,
+        name=case.name,
+        predicted_bytes=predicted,
+        predicted_low_bytes=low,
+        predicted_high_bytes=high,
         actual_bytes=actual.bytes,
         low_bytes=actual.low,
         high_bytes=actual.high,
         at_least=actual.sense in ("at-least", "moment"),
-        explanation=reason,
+        explanation=" ".join(filter(None, sentences)),
         lines=actual.lines,
         corrections=corrections,
     )
@@ -440,19 +398,18 @@ def _sum_rows(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
 
 
 def _sum_of(bounds: Iterable[int | None]) -> int | None:
-    """Return the sum of the bounds, None if one is not known."""
     known = list(bounds)
     return None if None in known else sum(bound or 0 for bound in known)
 
 
 def _largest_bytes(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
-    """Return the largest sum of the terms `names` in any phase, in bytes."""
     phases = evaluation.memory.phases
     return max(sum(share.bytes for share in phase.shares if share.name in names) for phase in phases)
 
 
-def _predicted_counter_bytes(evaluation: Evaluation, name: RowName) -> int | None:
-    """Return the estimate for a memory counter, such as allocated or reserved memory, in bytes."""
+def _predicted_bytes(evaluation: Evaluation, name: RowName) -> int | None:
+    if name in GROUPS:
+        return _largest_bytes(evaluation, GROUPS[name])
     memory, filled = evaluation.memory, predict_card(evaluation).memory_bytes
     amounts: dict[RowName, int | None] = {
         "pool": memory.cache_pool.bytes if memory.cache_pool else None,

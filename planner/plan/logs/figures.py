@@ -1,6 +1,6 @@
 """Comparison of a time estimate with the speeds in a log, each under the conditions of its measurement."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ from planner.performance.result import Basis, TimeResult
 from planner.performance.setting import MeasuredSpeed
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, Workload
 
 FigureUnit = Literal["tokens/s", "s", "tokens"]
 FIGURE_UNITS: Final[dict[FigureName, FigureUnit]] = {
@@ -105,7 +105,7 @@ def estimated_figure(name: FigureName, evaluation: Evaluation) -> FigureEstimate
     time = evaluation.time
     if time is None or time.seconds is None:
         return None
-    return _TIMES[name](time, evaluation)
+    return _timed_figure(name, time, evaluation.workload)
 
 
 def condition_notes(figures: tuple[FigureComparison, ...]) -> Iterator[str]:
@@ -142,68 +142,31 @@ def measured_speed(figures: tuple[FigureComparison, ...], evaluation: Evaluation
     return None if generated is None else MeasuredSpeed(value=generated.value * replicas, unit="tokens/s", note=note)
 
 
-def _prompt_rate(time: TimeResult, evaluation: Evaluation) -> FigureEstimate | None:
-    workload = evaluation.workload
-    if time.first_token_seconds is None or not isinstance(workload, Inference):
-        return None
-    tokens = workload.batch * (workload.prompt_length or 1)
-    return _inverse(tokens, time.first_token_seconds, time.low_first_token_seconds, time.high_first_token_seconds)
-
-
-def _generation_rate(time: TimeResult, evaluation: Evaluation) -> FigureEstimate | None:
-    workload = evaluation.workload
-    if time.output_token_seconds is None or not isinstance(workload, Inference):
-        return None
+def _timed_figure(name: FigureName, time: TimeResult, workload: Workload) -> FigureEstimate | None:
+    """Return a time, or what is counted in a time per second."""
+    first = (time.first_token_seconds, time.low_first_token_seconds, time.high_first_token_seconds)
     each = (time.output_token_seconds, time.low_output_token_seconds, time.high_output_token_seconds)
-    return _inverse(workload.batch, *each)
-
-
-def _throughput(time: TimeResult, evaluation: Evaluation) -> FigureEstimate | None:
-    workload = evaluation.workload
-    if not isinstance(workload, Inference) or time.seconds is None or time.output_token_seconds is None:
+    whole, unknown = (time.seconds, time.low_seconds, time.high_seconds), (None, None, None)
+    read = generated = answered = 0
+    if isinstance(workload, Inference):
+        read, generated = workload.batch * (workload.prompt_length or 1), workload.batch
+        answer = (workload.context_length or 0) - (workload.prompt_length or 0)
+        answered = (workload.parallel.data or 1) * workload.batch * answer if each[0] is not None else 0
+    amounts = {
+        "prompt": (read, first),
+        "generation": (generated, each),
+        "throughput": (answered, whole),
+        "first-token": (None, first),
+        "output-token": (None, each),
+        "step": (None, whole if time.kind == "step" else unknown),
+        "request": (None, whole if time.kind == "service" else unknown),
+    }
+    amount, (seconds, low, high) = amounts[name]
+    if seconds is None or (amount is not None and amount <= 0):
         return None
-    answer = (workload.context_length or 0) - (workload.prompt_length or 0)
-    tokens = (workload.parallel.data or 1) * workload.batch * answer
-    return _inverse(tokens, time.seconds, time.low_seconds, time.high_seconds) if answer > 0 else None
-
-
-def _first_token(time: TimeResult, _evaluation: Evaluation) -> FigureEstimate | None:
-    if time.first_token_seconds is None:
-        return None
-    return FigureEstimate(time.first_token_seconds, time.low_first_token_seconds, time.high_first_token_seconds)
-
-
-def _output_token(time: TimeResult, _evaluation: Evaluation) -> FigureEstimate | None:
-    if time.output_token_seconds is None:
-        return None
-    return FigureEstimate(time.output_token_seconds, time.low_output_token_seconds, time.high_output_token_seconds)
-
-
-def _request(time: TimeResult, _evaluation: Evaluation) -> FigureEstimate | None:
-    if time.kind != "service" or time.seconds is None:
-        return None
-    return FigureEstimate(time.seconds, time.low_seconds, time.high_seconds)
-
-
-def _step(time: TimeResult, _evaluation: Evaluation) -> FigureEstimate | None:
-    if time.kind != "step" or time.seconds is None:
-        return None
-    return FigureEstimate(time.seconds, time.low_seconds, time.high_seconds)
-
-
-_TIMES: Final[dict[FigureName, Callable[[TimeResult, Evaluation], FigureEstimate | None]]] = {
-    "prompt": _prompt_rate,
-    "generation": _generation_rate,
-    "throughput": _throughput,
-    "first-token": _first_token,
-    "output-token": _output_token,
-    "step": _step,
-    "request": _request,
-}
-
-
-def _inverse(amount: float, seconds: float, low: float | None, high: float | None) -> FigureEstimate:
-    """Return `amount` per second; the shortest time is the highest rate."""
+    if amount is None:
+        return FigureEstimate(seconds, low, high)
+    # The shortest time is the highest rate.
     return FigureEstimate(amount / seconds, amount / high if high else None, amount / low if low else None)
 
 

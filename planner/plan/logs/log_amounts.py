@@ -137,7 +137,8 @@ def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
     for item in reading.measured:
         if item.term is not None:
             by_device.setdefault(item.device or "", []).append(item)
-    together = reading.splits_model and _model_parallel_cards(evaluation) == 1
+    count = evaluation.plan.count
+    together = reading.splits_model and count // (evaluation.workload.parallel.data or count) == 1
     chosen = (
         list(by_device.values()) if together else [max(by_device.values(), key=_total_outside_pools_bytes, default=[])]
     )
@@ -159,13 +160,7 @@ def cuda_graphs_row(workload: Workload) -> Literal["overhead", "working"]:
     return serving_support(workload.profile).graphs if isinstance(workload, Inference) else "overhead"
 
 
-def _model_parallel_cards(evaluation: Evaluation) -> int:
-    """Return the number of cards that together hold one copy of the plan's model."""
-    return evaluation.plan.count // (evaluation.workload.parallel.data or evaluation.plan.count)
-
-
 def _total_outside_pools_bytes(items: list[LoggedAmount]) -> int:
-    """Return the total of the amounts that are not in a memory pool, in bytes."""
     return sum(item.bytes for item in items if item.sense != "pool")
 
 
@@ -181,7 +176,6 @@ def _term_sums(items: Iterable[LoggedAmount], graphs_row: RowName) -> dict[RowNa
 
 
 def _added_amount(known: MeasuredAmount | None, item: LoggedAmount) -> MeasuredAmount:
-    """Return the sum of a known amount, if any, and one more from the log."""
     if known is None:
         return MeasuredAmount(item.bytes, item.low_bytes, item.high_bytes, item.sense, (item.line,))
     return MeasuredAmount(
@@ -266,7 +260,7 @@ def term_corrections(
     if name == "weights" and not actuals.host_weights and abs(difference) <= _MAX_WEIGHT_DIFFERENCE * predicted:
         return (TermCorrection(term="weights", added_bytes=difference),)
     factor = actual.bytes / predicted
-    same_length = reading.context_length in (None, _context_tokens(evaluation)) or actuals.pool is not None
+    same_length = reading.context_length in (None, context_tokens(evaluation)) or actuals.pool is not None
     if name in _SCALING and same_length and actuals.summed == 1 and MIN_FACTOR <= factor <= MAX_FACTOR:
         return tuple(TermCorrection(term=term, factor=factor) for term in _SCALING[name])
     return ()
@@ -293,7 +287,7 @@ def counter_correction(
     return ()
 
 
-def _context_tokens(evaluation: Evaluation) -> int | None:
+def context_tokens(evaluation: Evaluation) -> int | None:
     """Return the plan's context length in tokens; None for training."""
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 

@@ -222,7 +222,6 @@ def _exceeded_limits(option: HardwareOption, wish: Wish) -> Iterator[str]:
 
 
 def _speeds(option: HardwareOption, wish: Wish) -> tuple[tuple[float | None, float | None], ...]:
-    """Return each speed of the option with its minimum."""
     return (
         (option.relevant_tokens_per_second, wish.min_tokens_per_second),
         (option.samples_per_second, wish.min_samples_per_second),

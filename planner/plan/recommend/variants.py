@@ -171,7 +171,6 @@ def _bits_per_weight(change: PlanChange) -> float:
 
 
 def _changed(plan: Plan, changes: Iterable[PlanChange]) -> AdaptedPlan | None:
-    """Return `plan` with `changes`, or None if its workload does not allow them."""
     changed, names = plan, []
     for change in changes:
         try:

@@ -186,7 +186,8 @@ def _mode_chips(result: CostResult, answer: Decision) -> Iterator[FlipChip]:
         if each.mode == chosen or usd is None or (answer.decision == "rent" and each.mode != "on-demand"):
             continue
         if (usd <= answer.own_usd) == (answer.decision == "buy"):
-            text = f"rented {RENT_MODE_TITLES[each.mode]} ({_mode_text(each)} at {each.provider})"
+            price = f"{fmt.money(_mode_usd(each))} per {'run' if each.month_usd is None else 'month'}"
+            text = f"rented {RENT_MODE_TITLES[each.mode]} ({price} at {each.provider})"
             yield FlipChip(text, "cost.rent.mode", each.mode)
             return
 
@@ -274,10 +275,6 @@ def _mode_price(mode: RentalMode) -> str:
 
 def _mode_usd(mode: RentalMode) -> float:
     return mode.usd if mode.month_usd is None else mode.month_usd
-
-
-def _mode_text(mode: RentalMode) -> str:
-    return f"{fmt.money(_mode_usd(mode))} per {'run' if mode.month_usd is None else 'month'}"
 
 
 def hours_text(hours: float) -> str:

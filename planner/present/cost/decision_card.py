@@ -5,9 +5,10 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
+from planner.cost.figure import days_since
 from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RentOrBuyCase
-from planner.cost.result import Blocked, CostResult, Decision
+from planner.cost.result import CostResult, Decision
 from planner.hardware.system import cards_sold_together
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
@@ -29,7 +30,7 @@ from planner.present.cost.decision import (
     side_rows,
     totals_sentence,
 )
-from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text, days_since
+from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
 from planner.present.cost.summary import (
     PRICE_NAMES,
@@ -102,7 +103,8 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
     """Return the decision card for the cost of the evaluated plan as of `today`."""
     time = (*hypothetical_note(evaluation.memory), *_time_lines(evaluation))
     if cost.blocked is not None:
-        return _blocked_view(cost.blocked, time)
+        title = _BLOCKED_TITLES[cost.blocked.code]
+        return DecisionView(title, cost.blocked.sentence, is_blocked=True, needs_hardware=True, details=time)
     estimate = cost.estimate
     if estimate is None:
         return DecisionView("Cost unknown", cost.reason, needs_hardware=evaluation.plan.gpu is None, details=time)
@@ -117,11 +119,6 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
     return _decided_view(estimate, answer, card, today, details, together)
 
 
-def _blocked_view(blocked: Blocked, details: tuple[str, ...]) -> DecisionView:
-    title = _BLOCKED_TITLES[blocked.code]
-    return DecisionView(title, blocked.sentence, is_blocked=True, needs_hardware=True, details=details)
-
-
 def _decided_view(
     estimate: CostEstimate, answer: Decision, card: str, today: date, details: tuple[str, ...], together: int | None
 ) -> DecisionView:
@@ -132,7 +129,7 @@ def _decided_view(
     rows = (*side_rows(answer), *_machine_hour_rows(estimate, is_owned=answer.owned))
     is_single_run = answer.rent_figures.month_usd is None
     ages = _price_ages(result, today)
-    difference = _chosen_text(answer) if is_single_run else difference_text(answer)
+    difference = ("" if answer.chosen is None else ", as you chose") if is_single_run else difference_text(answer)
     chips, commitment = flip_chips(result), commitment_chip(result)
     if commitment is not None and commitment.value in (chip.value for chip in chips):
         commitment = None  # it changes the decision, which a chip says
@@ -187,11 +184,6 @@ def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
     """Return the cost and the duration of a run that is done once, on the chosen or the cheaper side."""
     side = answer.rent_figures if (answer.chosen or answer.decision) == "rent" else answer.own_figures
     return f"{fmt.money(side.unit_usd)} · {hours_text(estimate.demand.busy_hours)}"
-
-
-def _chosen_text(answer: Decision) -> str:
-    """Return that a side was chosen, where the headline has no room for it: `, as you chose`."""
-    return "" if answer.chosen is None else ", as you chose"
 
 
 def _subject(estimate: CostEstimate, answer: Decision, card: str, together: int | None) -> str:
@@ -249,7 +241,6 @@ def _price_ages(result: CostResult, today: date) -> dict[str, int]:
 
 
 def _break_even_text(result: CostResult) -> str:
-    """Return when renting has cost as much as buying, or empty if it never has."""
     crossing = result.break_even
     if crossing is None or not crossing.years:
         return ""
@@ -261,7 +252,7 @@ def _undecided_view(
 ) -> DecisionView:
     """Return the card of hardware that can only be rented or only be bought, as far as prices are known."""
     result = estimate.result
-    rent, own, period = result.rent, result.own, "run" if estimate.demand.period == "run" else "month"
+    rent, own, period = result.rent, result.own, estimate.demand.period
     why = fmt.sentence(result.notes[0]) if result.notes else ""
     if rent is not None:
         subject = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
@@ -295,7 +286,6 @@ def _estimate_lines(estimate: CostEstimate, evaluation: Evaluation, card: str) -
 
 
 def _time_lines(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return the time of a step or a request, or why it is unknown."""
     if evaluation.time is None:
         return ()
     view = time_view(evaluation.time)

@@ -119,7 +119,6 @@ def _card(offer: Offer, names: Mapping[str, str]) -> str:
 
 
 def _common_start(texts: Sequence[str]) -> str:
-    """Return the words that all `texts` start with."""
     same = takewhile(lambda column: len(set(column)) == 1, zip(*(text.split() for text in texts), strict=False))
     return " ".join(column[0] for column in same)
 

@@ -23,12 +23,6 @@ RENT_MODE_TITLES: Final[Mapping[RentMode, str]] = {
 }
 _RANGE_END: Final = re.compile(r"^(?:low|high) end(?: of [\d,]+-[\d,]+)?(?:, |$)")
 _YEAR_LENGTH: Final = len("2025")
-_FIRST_DAY: Final = "-01-01"
-
-
-def days_since(day: str | None, today: date) -> int | None:
-    """Return the age in days of an ISO day, or from the start of an ISO month or year; None without a date."""
-    return None if day is None else (today - date.fromisoformat(day + _FIRST_DAY[len(day) - _YEAR_LENGTH :])).days
 
 
 def age_of(days: int | None) -> Age:

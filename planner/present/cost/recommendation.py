@@ -283,10 +283,6 @@ def _mark(row: OptionRow) -> str:
     return ", ".join((*row.awards, *((_GUESSED,) if row.option.basis == "unmeasured" else ())))
 
 
-def _remarks(option: HardwareOption) -> tuple[str, ...]:
-    return (*((UNMEASURED,) if option.basis == "unmeasured" else ()), *option.remarks)
-
-
 OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
     text_column("cards", "GPUs", lambda row: row.cards, width=22, about="Number and kind of GPUs"),
     text_column("how", "Provider", lambda row: row.how, width=20, about="Rental provider, or owned"),
@@ -355,7 +351,9 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
     text_column(
         "remarks",
         "Remarks",
-        lambda row: "; ".join(_remarks(row.option)) or None,
+        lambda row: (
+            "; ".join((*((UNMEASURED,) if row.option.basis == "unmeasured" else ()), *row.option.remarks)) or None
+        ),
         unknown="",
         width=24,
         about="What to know about the option",

@@ -72,13 +72,8 @@ def _has_figures(row: FigureRow) -> bool:
     return any(cell.text not in ("", _NOTHING) for cell in row.cells)
 
 
-def period_of(estimate: CostEstimate) -> str:
-    """Return the period of the costs: `run`, or `month` for a service or daily hours."""
-    return "run" if estimate.demand.period == "run" else "month"
-
-
 def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
-    rent, own, period = estimate.result.rent, estimate.result.own, period_of(estimate)
+    rent, own, period = estimate.result.rent, estimate.result.own, estimate.demand.period
     resale = ", net of resale" if own is not None and own.upfront else ""
     kept = "" if estimate.case is None else years_phrase(estimate.case.horizon_years)
     rented = _origin(rent.terms) if rent else ""
@@ -192,12 +187,10 @@ def _hours(one: ComparedPlan) -> float | None:
 
 
 def _rent_figure_reader(read: Callable[[RentCost], float | None]) -> Callable[[ComparedPlan], float | None]:
-    """Return a function that reads a figure of renting, None if nothing is rented."""
     return lambda one: read(one.estimate.result.rent) if one.estimate and one.estimate.result.rent else None
 
 
 def _own_figure_reader(read: Callable[[OwnCost], float | None]) -> Callable[[ComparedPlan], float | None]:
-    """Return a function that reads a figure of owning, None if no price is known."""
     return lambda one: read(one.estimate.result.own) if one.estimate and one.estimate.result.own else None
 
 

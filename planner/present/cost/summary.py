@@ -6,13 +6,14 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
+from planner.cost.figure import days_since
 from planner.cost.rent_or_buy.cash_flows import ALWAYS_CHEAPER, FIXED_RENT, NEVER_DEARER
 from planner.cost.rent_or_buy.decision import Hybrid
 from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import BreakEven, CostResult, Decision, Footprint, MoneyTerm, OwnCost, RentCost
 from planner.present import format as fmt
 from planner.present.cost.amounts import COST_TERM_TITLES, amount_range, short_source, usd_range
-from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, days_since
+from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase
 
 _HALF: Final = 0.5
 _INCREMENTS: Final = {1: "second", 60: "minute", 3_600: "hour", 86_400: "day", 2_592_000: "month"}
@@ -109,7 +110,7 @@ def billing_phrase(rent: RentCost) -> str:
 
 def own_sentence(own: OwnCost, demand: Demand) -> str:
     """Return the cost of owning: upfront, monthly, the resale value, and per run or month of use."""
-    period = "run" if demand.period == "run" else "month"
+    period = demand.period
     if not own.upfront:
         return (
             f"Your own: {fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
@@ -150,7 +151,7 @@ def money_phrase(estimate: CostEstimate | None) -> str:
     cards = f"{machines.cards:,} " if machines is not None and machines.groups > 1 else ""
     demand = estimate.demand
     hours = "" if demand.period == "run" else f" ({fmt.significant(demand.rented_hours / demand.groups)}{fmt.THIN}h)"
-    whole = "run" if demand.period == "run" else "month"
+    whole = demand.period
     if isinstance(side, OwnCost) and side.upfront:
         return f"{fmt.money(usd)} per {whole}, {cards}bought (purchase included)"
     return f"{fmt.money(usd)} per {whole}{hours}, {cards}{'owned' if buys else 'rented'}"

@@ -12,6 +12,7 @@ from typing import Any, Final
 from planner.errors import RecordingError
 from planner.installation import extra_command
 from planner.monitor.recording.files import unwritable_error
+from planner.parsing import flattened
 from planner.present.trackers.run import (
     DATED,
     HOST_OWNER,
@@ -21,7 +22,6 @@ from planner.present.trackers.run import (
     TrackedMoment,
     TrackedPlan,
     dated_line,
-    plain_fields,
 )
 
 _DATABASE: Final = "mlflow.db"
@@ -104,7 +104,8 @@ class MlflowRun:
             RecordingError: If mlflow refuses them.
         """
         new = self._entities.Param
-        parameters = [new(f"plan.{name}", str(value)) for name, value in plain_fields(plan.fields).items()]
+        fields = [(name, value) for name, value in flattened(plan.fields) if value not in (None, [])]
+        parameters = [new(f"plan.{name}", str(value)) for name, value in fields]
         for first in range(0, len(parameters), _PARAMETERS_PER_REQUEST):
             chosen = parameters[first : first + _PARAMETERS_PER_REQUEST]
             self._called(self._client.log_batch, self._id, params=chosen)

@@ -261,22 +261,6 @@ def dated_line(note: TextNote) -> str:
     return f"- {utc_time(note.wall_seconds).isoformat(timespec='seconds')} {note.text}"
 
 
-def plain_fields(fields: Mapping[str, Any], prefix: str = "") -> dict[str, str | float | bool]:
-    """Return nested JSON values by their path: `workload.parallel.data`; lists become text, absent values are left out.
-
-    A tracker shows them beside each other, so that runs can be compared by them.
-    """
-    found: dict[str, str | float | bool] = {}
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            found |= plain_fields(value, f"{prefix}{name}.")
-        elif isinstance(value, str | int | float):
-            found[f"{prefix}{name}"] = value
-        elif value:
-            found[f"{prefix}{name}"] = str(value)
-    return found
-
-
 def _known_values(readings: Readings) -> dict[str, float]:
     return {
         name: reading.value

@@ -207,7 +207,6 @@ class Tracking:
             self._add_plan(self._plan)
 
     def _add_plan(self, fields: Mapping[str, Any]) -> None:
-
         plan = tracked_plan(fields, self._inventory, self._catalog)
         self._run.add_plan(plan, self._latest._replace(text=_plan_text(plan)))
         self._predictions, self._predicted_at = plan.predictions, float("-inf")

@@ -48,7 +48,6 @@ def read_accelerate(reader: ConfigReader) -> None:
 
 
 def _read_precision(reader: ConfigReader) -> None:
-    """Read the mixed precision of an accelerate configuration."""
     # YAML takes a bare `no` for false.
     name = reader.raw("mixed_precision")
     word = "no" if name is False else name
@@ -80,7 +79,6 @@ def _read_sections(reader: ConfigReader, kind: str) -> None:
 
 
 def _read_deepspeed(section: ConfigReader) -> None:
-    """Read the DeepSpeed section of an accelerate configuration."""
     file = section.section("deepspeed_config_file") if isinstance(section.raw("deepspeed_config_file"), dict) else None
     if file is not None:
         read_engine(file)
@@ -100,7 +98,6 @@ def _read_deepspeed(section: ConfigReader) -> None:
 
 
 def _read_parallelism(section: ConfigReader) -> None:
-    """Read the parallelism section of an accelerate configuration."""
     for key, name in _PARALLEL.items():
         size = section.integer(key)
         if size is not None and size > 1:
@@ -121,7 +118,6 @@ def _read_parallelism(section: ConfigReader) -> None:
 
 
 def _read_megatron(section: ConfigReader) -> None:
-    """Read the Megatron-LM section of an accelerate configuration."""
     for key, name in _MEGATRON.items():
         size = section.integer(key)
         if size is not None:

@@ -53,7 +53,6 @@ def read_axolotl(reader: ConfigReader) -> None:
 
 
 def _read_method(reader: ConfigReader) -> None:
-    """Read the training method from axolotl's `adapter` key, and the quantization of the base model."""
     adapter = reader.string("adapter")
     if adapter not in (None, "lora", "qlora"):
         reader.fail("adapter", "is not estimated", "Only the adapters lora and qlora are supported.")
@@ -91,7 +90,6 @@ def _read_nf4(reader: ConfigReader) -> None:
 
 
 def _read_lora(reader: ConfigReader) -> None:
-    """Read the settings of LoRA adapters in an axolotl file."""
     rank = reader.integer("lora_r", high=65_536)
     # PEFT's own rank where axolotl hands none on.
     reader.set_or_default("lora_r", "lora.rank", rank, default=8)
@@ -146,7 +144,6 @@ def _read_precision(reader: ConfigReader) -> None:
 
 
 def _read_checkpointing(reader: ConfigReader) -> None:
-    """Read activation checkpointing in an axolotl file."""
     value = reader.raw("gradient_checkpointing")
     if value in ("offload", "offload_disk"):
         reader.set("gradient_checkpointing", "activation_checkpointing", "full")
@@ -160,7 +157,6 @@ def _read_checkpointing(reader: ConfigReader) -> None:
 
 
 def _read_attention(reader: ConfigReader) -> None:
-    """Read the attention implementation in an axolotl file."""
     read_attention(reader, "attn_implementation")
     for key, attention in _ATTENTION_FLAGS.items():
         reader.set_if_enabled(key, "attention", attention)

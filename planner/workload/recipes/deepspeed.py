@@ -143,7 +143,6 @@ def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> N
 
 
 def _read_precision(reader: ConfigReader) -> None:
-    """Read the precision: fp32, or 16 bits with fp32 master parameters as in AMP."""
     for key, compute in (("bf16", "amp-bf16"), ("bfloat16", "amp-bf16"), ("fp16", "amp-fp16")):
         section = reader.section(key)
         if section is not None:
@@ -154,7 +153,6 @@ def _read_precision(reader: ConfigReader) -> None:
 
 
 def _read_optimizer(reader: ConfigReader) -> None:
-    """Read the optimizer section of a DeepSpeed file."""
     section = reader.section("optimizer")
     if section is None:
         return
@@ -167,7 +165,6 @@ def _read_optimizer(reader: ConfigReader) -> None:
 
 
 def _read_zero(zero: ConfigReader) -> None:
-    """Read the ZeRO stage and the offload of training states in a DeepSpeed file."""
     stage = zero.integer("stage", low=0, high=3)
     zero.set_or_default("stage", "parallel.zero", stage, default=0)
     devices: list[tuple[str, str | None]] = []

@@ -73,7 +73,6 @@ def _read_quantisation(reader: ConfigReader, bits: int) -> None:
 
 
 def _read_lora(reader: ConfigReader) -> None:
-    """Read the rank, targets and further settings of LoRA adapters."""
     reader.set_or_default("lora_rank", "lora.rank", reader.integer("lora_rank", high=65_536), default=8)
     reader.set_or_default("lora_dropout", "lora.dropout", reader.number("lora_dropout", high=0.999), default=0.0)
     targets = reader.strings("lora_target")
@@ -106,7 +105,6 @@ def _read_steps(reader: ConfigReader) -> None:
 
 
 def _read_kernels(reader: ConfigReader) -> None:
-    """Read the attention implementation and the use of Liger kernels."""
     name = reader.raw("flash_attn")
     if isinstance(name, str) and name in _ATTENTION:
         reader.set("flash_attn", "attention", _ATTENTION[name])

@@ -51,7 +51,6 @@ def read_peft(reader: ConfigReader) -> None:
 
 
 def _read_targets(reader: ConfigReader) -> None:
-    """Read which layers have adapters, from the key `target_modules`."""
     named = reader.raw("target_modules")
     if named is None:
         reader.assume("target_modules", "the defaults for the model", "lora.targets", _ALL)

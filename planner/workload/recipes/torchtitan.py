@@ -183,7 +183,6 @@ def _read_step(reader: ConfigReader, own: TitanConfig) -> None:
 
 
 def _read_precision(reader: ConfigReader) -> None:
-    """Read the formats of parameters and of computing."""
     held_key, key = "training.dtype", "training.mixed_precision_param"
     held, computed = reader.string(held_key) or "float32", reader.string(key) or "bfloat16"
     ours = {theirs: names for names, theirs in COMPUTE.items()}.get((held, computed))

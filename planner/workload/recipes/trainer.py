@@ -100,7 +100,6 @@ def _read_checkpointing(reader: ConfigReader, default: bool) -> None:
 
 
 def _read_parallelism(reader: ConfigReader) -> None:
-    """Read DeepSpeed and FSDP from the Trainer's arguments."""
     read_embedded_deepspeed(reader)
     if isinstance(reader.raw("fsdp"), bool):
         words: tuple[str, ...] = ("full_shard",) if reader.flag("fsdp") else ()
@@ -115,7 +114,6 @@ def _read_parallelism(reader: ConfigReader) -> None:
 
 
 def _read_trl_method(reader: ConfigReader) -> None:
-    """Read the training method and the adapter settings from TRL's arguments."""
     if not reader.flag("use_peft"):
         reader.set_or_default("use_peft", "method", "full" if reader.has("use_peft") else None, default="full")
         reader.ignore_all(_LORA_KEYS, WITHOUT_ADAPTER)

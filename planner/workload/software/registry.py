@@ -114,7 +114,6 @@ def settings_for(name: str, settings: EngineSettings) -> EngineSettings:
 
 
 def _known_trainer(name: str) -> str:
-    """Return `name` if it is a training program; reject any other name."""
     if name in SERVERS and name not in TRAINERS:
         raise HintedError(f"{name!r} does not train models", f"Choose {', '.join(TRAINERS)}.")
     if name not in TRAINERS:
@@ -123,7 +122,6 @@ def _known_trainer(name: str) -> str:
 
 
 def _known_server(name: str) -> str:
-    """Return `name` if it is an inference program; reject any other name."""
     if name in TRAINERS and name not in SERVERS:
         hint = f"Add --task training, or choose {', '.join(SERVERS)}."
         raise HintedError(f"{name!r} trains models and does not run them", hint)

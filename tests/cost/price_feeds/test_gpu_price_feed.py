@@ -33,7 +33,7 @@ def test_the_feed_keeps_form_currency_and_cloud(prices):
     assert {row.date for row in rows} == {"2026-08-23"}
     assert rows[2].is_spot
     euros = rows[3]
-    assert (euros.billed_currency, euros.billed_price_per_hour, euros.usd_per_billed) == ("EUR", 3.0, 1.1699)
+    assert (euros.billed_currency, euros.usd_per_billed) == ("EUR", 1.1699)
     assert (euros.rate_date, euros.price_usd_per_hour) == ("2026-08-21", 3.51)
     assert (rows[0].vcpus, rows[0].ram_gb, rows[0].storage_gb) == (30, 120, 237)
     assert rows[5].card_memory_gb is rows[5].vcpus is None

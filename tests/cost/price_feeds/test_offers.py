@@ -99,9 +99,7 @@ def test_a_note_of_the_source_stays():
 
 
 def test_another_currency_keeps_its_rate_and_day():
-    offers, _ = made(
-        listing(billed_currency="EUR", billed_price_per_hour=47.0, usd_per_billed=1.17, rate_date="2026-10-30")
-    )
+    offers, _ = made(listing(billed_currency="EUR", usd_per_billed=1.17, rate_date="2026-10-30"))
     assert offers[0].billed_currency == "EUR"
     assert offers[0].exchange_rate.usd_per_unit == 1.17
     assert offers[0].exchange_rate.date == "2026-10-30"

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 import pytest
 from pytestqt.qtbot import QtBot
 
+from planner.cost.figure import days_since
 from planner.gui.cost.prices_dialog import PricesDialog
 from planner.gui.cost.recommend_dialog import RecommendDialog
 from planner.gui.cost.tab import CostTab
 from planner.gui.tab import TABS
 from planner.gui.window import MainWindow
-from planner.present.cost.prices import age_phrase, days_since, newest_age_days
+from planner.present.cost.prices import age_phrase, newest_age_days
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference
 

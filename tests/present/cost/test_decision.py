@@ -4,6 +4,7 @@ import pytest
 from cost_samples import OWNING, RENTING, TODAY, decision_to_rent
 
 from planner.cost.estimate import estimate_cost
+from planner.cost.figure import days_since
 from planner.cost.result import Blocked, BreakEven, CostResult, Decision, Flip, Machines, RentalMode
 from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run
 from planner.plan.cost_alternatives import BatchedService, FasterRental
@@ -22,7 +23,6 @@ from planner.present.cost.decision import (
     side_rows,
     totals_sentence,
 )
-from planner.present.cost.prices import days_since
 from planner.present.format import THIN
 
 

@@ -6,12 +6,12 @@ import pytest
 from catalog_samples import point
 
 from planner.cost.card_prices import PriceSpread
+from planner.cost.figure import days_since
 from planner.cost.renting.offer import Offer
 from planner.present.cost.prices import (
     age_of,
     age_phrase,
     age_text,
-    days_since,
     months_text,
     newest_age_days,
     oldest_price_text,

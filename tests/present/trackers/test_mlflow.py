@@ -62,7 +62,7 @@ def test_a_run_is_written_in_few_requests_with_true_times(mlflow, tmp_path):
         run.add_values(TrackedMoment(WALL + second, second, {"gpu/0": {"power_watts": 1.0, "sm_clock_mhz": 2.0}}))
     run.add_text("events", TextNote(WALL, 0.0, "Xid 79"))
     run.add_text("events", TextNote(WALL + 1, 1.0, "Xid 31"))
-    plan = {f"field {number}": number for number in range(150)}
+    plan = {f"field {number}": number for number in range(150)} | {"trace": None, "corrections": []}
     run.add_plan(TrackedPlan("a plan", plan), TextNote(WALL, 0.0, "a plan, and more"))
     run.flush()
     run.close(WALL + 600)

@@ -6,12 +6,7 @@ from recording_kit import CARDS, WALL, A, B, plain, sample
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample, Xid
-from planner.present.trackers.run import MomentStream, TextNote, TrackedMoment, dated_line, plain_fields
-
-
-def test_nested_fields_have_their_path_and_empty_ones_are_left_out():
-    plan = {"gpu": "rtx-4090", "count": 2, "model": {"id": "x", "trace": None}, "corrections": [], "words": ["a", 1]}
-    assert plain_fields(plan) == {"gpu": "rtx-4090", "count": 2, "model.id": "x", "words": "['a', 1]"}
+from planner.present.trackers.run import MomentStream, TextNote, TrackedMoment, dated_line
 
 
 def test_a_dated_text_begins_with_its_time():

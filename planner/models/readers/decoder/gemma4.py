@@ -85,7 +85,6 @@ def _layer_kinds(fields: ConfigFields, sizes: StackSizes) -> tuple[_LayerKind, .
 
 
 def _full_attention_heads(fields: ConfigFields, sizes: StackSizes) -> tuple[int, int]:
-    """Return head width and number of key/value heads in full-attention layers."""
     own = sizes.kv_heads
     if fields.flag("attention_k_eq_v", default=False):
         own = fields.integer("num_global_key_value_heads", default=own, high=MAX_LAYERS)
@@ -115,7 +114,6 @@ def _attention_block(fields: ConfigFields, sizes: StackSizes, kind: _LayerKind, 
 
 
 def _key_tensors(mixer: Attention, hidden: int, *, bias: bool) -> Tensors:
-    """Return the tensors of the key projection and the key norm."""
     norm = norm_tensors("self_attn.k_norm", mixer.head_dim, FP32_RMS)
     return linear("self_attn.k_proj", mixer.kv_dim, hidden, bias=bias) + norm
 
@@ -138,7 +136,6 @@ def _feed_forward_block(fields: ConfigFields, sizes: StackSizes, *, shares: bool
 
 
 def _layer_embedding_tensors(width: int, hidden: int) -> Tensors:
-    """Return the tensors that add a layer's own token embedding to the residual stream."""
     if not width:
         return ()
     return (

@@ -222,17 +222,12 @@ def _read_dbrx(fields: ConfigFields) -> Architecture:
         hidden_dropout=("resid_pdrop", 0.0),
         embedding_dropout=("emb_pdrop", 0.0),
     )
-    forward = _dbrx_expert_block(experts, sizes)
-    return assemble_decoder(fields, sizes, frame, attention_blocks(fields, sizes, style), (forward,) * sizes.layers)
-
-
-def _dbrx_expert_block(fields: ConfigFields, sizes: StackSizes) -> FeedForwardBlock:
-    count = fields.integer("moe_num_experts", default=4, high=MAX_LAYERS)
-    act = fields.nested("ffn_act_fn")
+    count = experts.integer("moe_num_experts", default=4, high=MAX_LAYERS)
+    act = experts.nested("ffn_act_fn")
     moe = Moe(
         experts=count,
-        top_k=fields.integer("moe_top_k", default=1, high=count),
-        intermediate=fields.integer("ffn_hidden_size", default=3584),
+        top_k=experts.integer("moe_top_k", default=1, high=count),
+        intermediate=experts.integer("ffn_hidden_size", default=3584),
         activation="silu" if act is None else act.choice("name", among=ACTIVATIONS, default="silu"),
     )
     routed = tuple(
@@ -241,7 +236,8 @@ def _dbrx_expert_block(fields: ConfigFields, sizes: StackSizes) -> FeedForwardBl
         )
         for name in ("w1", "v1", "w2")
     )
-    return FeedForwardBlock(moe, (*router_tensors("ffn.router.layer", count, sizes.hidden), *routed))
+    forward = FeedForwardBlock(moe, (*router_tensors("ffn.router.layer", count, sizes.hidden), *routed))
+    return assemble_decoder(fields, sizes, frame, attention_blocks(fields, sizes, style), (forward,) * sizes.layers)
 
 
 _LLAMA4_EXPERTS: Final = ExpertStyle(

@@ -157,7 +157,6 @@ def _stack_sizes(fields: ConfigFields, *hidden: str) -> StackSizes:
 
 
 def _single_block_layer(block: MixerBlock | FeedForwardBlock, sizes: StackSizes, frame: DecoderFrame) -> Layer:
-    """Return a layer of one norm and either a token mixer or a feed-forward block."""
     tensors = (*norm_tensors(frame.norms[0], sizes.hidden, frame.norm), *block.tensors)
     if isinstance(block, MixerBlock):
         return Layer(mixer=block.mixer, norm=frame.norm, norm_count=1, tensors=tensors)
@@ -315,13 +314,25 @@ def _nemotron_layer_kinds(fields: ConfigFields) -> tuple[LayerKind, ...]:
 
 def _nemotron_block(fields: ConfigFields, sizes: StackSizes, kind: LayerKind) -> MixerBlock | FeedForwardBlock:
     if kind == "mlp":
-        return _nemotron_mlp_block(fields, sizes)
+        mlp = Mlp(
+            intermediate=fields.integer("intermediate_size"),
+            gated=False,
+            activation=fields.choice("mlp_hidden_act", among=ACTIVATIONS, default="relu2"),
+        )
+        bias = fields.flag("mlp_bias", default=False)
+        return FeedForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix="mixer.", names=_NEMOTRON_MLP, bias=bias))
     if kind == "moe":
         return _nemotron_expert_block(fields, sizes)
     if kind == "mamba":
         return mamba2_block(
             sizes.hidden,
-            _nemotron_mamba2_sizes(fields),
+            Mamba2Sizes(
+                heads=fields.integer("mamba_num_heads", high=MAX_LAYERS),
+                head_dim=fields.integer("mamba_head_dim"),
+                groups=fields.integer("n_groups", "mamba_n_groups"),
+                state=fields.integer("ssm_state_size"),
+                kernel=fields.integer("conv_kernel", "mamba_d_conv", default=_KERNEL),
+            ),
             prefix="mixer.",
             bias=fields.flag("use_bias", default=False),
             conv_bias=fields.flag("use_conv_bias", "mamba_conv_bias", default=True),
@@ -334,26 +345,6 @@ def _nemotron_block(fields: ConfigFields, sizes: StackSizes, kind: LayerKind) ->
         dropout=fields.dropout("attention_dropout"),
     )
     return MixerBlock(attention, attention_tensors(attention, sizes.hidden, prefix="mixer."))
-
-
-def _nemotron_mamba2_sizes(fields: ConfigFields) -> Mamba2Sizes:
-    return Mamba2Sizes(
-        heads=fields.integer("mamba_num_heads", high=MAX_LAYERS),
-        head_dim=fields.integer("mamba_head_dim"),
-        groups=fields.integer("n_groups", "mamba_n_groups"),
-        state=fields.integer("ssm_state_size"),
-        kernel=fields.integer("conv_kernel", "mamba_d_conv", default=_KERNEL),
-    )
-
-
-def _nemotron_mlp_block(fields: ConfigFields, sizes: StackSizes) -> FeedForwardBlock:
-    mlp = Mlp(
-        intermediate=fields.integer("intermediate_size"),
-        gated=False,
-        activation=fields.choice("mlp_hidden_act", among=ACTIVATIONS, default="relu2"),
-    )
-    bias = fields.flag("mlp_bias", default=False)
-    return FeedForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix="mixer.", names=_NEMOTRON_MLP, bias=bias))
 
 
 def _nemotron_expert_block(fields: ConfigFields, sizes: StackSizes) -> FeedForwardBlock:

@@ -61,7 +61,6 @@ def _unet_from_fields(fields: ConfigFields) -> UNet:
 
 
 def _level_widths(fields: ConfigFields, default: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the channels of each level of a U-Net or autoencoder."""
     found = fields.integers("block_out_channels", low=1) or default
     if len(found) > _MOST_LEVELS:
         fields.fail("block_out_channels", f"must hold at most {_MOST_LEVELS} numbers, got {len(found):,}")
@@ -71,7 +70,6 @@ def _level_widths(fields: ConfigFields, default: tuple[int, ...]) -> tuple[int, 
 def _level_values(
     fields: ConfigFields, name: str, levels: int, default: int, high: int = MAX_LAYERS
 ) -> tuple[int, ...]:
-    """Return a field's value for each level, from a number for all levels or a list."""
     if not fields.is_list(name):
         return (fields.integer(name, default=default, high=high),) * levels
     found = fields.integers(name, low=1, high=high) or ()
@@ -203,7 +201,6 @@ def _decoder_tensors(decoder: ImageDecoder, attends: bool) -> Iterator[Tensor]:
 
 
 def _middle_tensors(side: str, width: int, attends: bool) -> Tensors:
-    """Return the tensors of the middle block of an autoencoder's encoder or decoder (`side`)."""
     name = f"{side}.mid_block"
     attention = (
         *norm_tensors(f"{name}.attentions.0.group_norm", width, LAYER),

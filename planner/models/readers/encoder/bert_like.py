@@ -121,7 +121,6 @@ class EncoderFamily(NamedTuple):
         )
 
     def _embedding_tables(self, fields: ConfigFields, sizes: StackSizes, rows: int) -> Tensors:
-        """Return the token, position and token-type embeddings and their norm."""
         width = fields.integer("embedding_size", default=sizes.hidden) if self.narrow else sizes.hidden
         absolute = read_flag(fields, self.positions)
         types = 0 if self.token_types is None else fields.integer("type_vocab_size", default=self.token_types, low=0)
@@ -134,7 +133,6 @@ class EncoderFamily(NamedTuple):
 
 
 def _position_rows(fields: ConfigFields) -> int:
-    """Return the number of rows in the position embedding."""
     return fields.integer("max_position_embeddings", default=_MAX_POSITIONS)
 
 
@@ -150,7 +148,6 @@ def _text_encoder(
     after: Tensors = (),
     loss_reads: LossInput = "logits",
 ) -> Architecture:
-    """Return a text encoder with its task head."""
     stack = Stack(
         name="encoder",
         hidden=sizes.hidden,
@@ -272,7 +269,6 @@ def read_deberta(fields: ConfigFields) -> Architecture:
 
 
 def _relative_position_rows(fields: ConfigFields) -> int:
-    """Return the number of rows in DeBERTa's table of relative positions."""
     buckets = fields.integer("position_buckets", default=-1, low=-1)
     if buckets > 0:
         return buckets

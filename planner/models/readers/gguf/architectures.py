@@ -310,7 +310,6 @@ def _common_config(metadata: GgufMetadata, *, mixed: bool) -> Config:
 
 
 def _expert_config(metadata: GgufMetadata) -> Config:
-    """Return the configuration fields of a mixture of experts; empty for dense networks."""
     count = metadata.optional_integer("expert_count", low=0)
     if not count:
         return {}

@@ -228,7 +228,6 @@ class _MetadataReader:
         return self._cursor.numbers(code, count)
 
     def _number_format(self, key: str, kind: int) -> str:
-        """Return the `struct` format of numbers of the GGUF type `kind`."""
         code = _CODES.get(kind)
         if code is None:
             self._cursor.fail(f"{key} has a value of type {kind:,}, which is not supported")
@@ -418,5 +417,4 @@ class GgufMetadata:
         raise ModelFileError(self._place, f"{quoted_text(self._key(name))} {reason}", _METADATA_HINT)
 
     def _key(self, name: str) -> str:
-        """Return the metadata key of the value `name`, with the architecture's prefix."""
         return name if name.startswith("general.") else f"{self.architecture}.{name}"

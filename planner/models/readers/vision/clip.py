@@ -114,7 +114,6 @@ def read_clip_text(fields: ConfigFields) -> Architecture:
 
 
 def _names_class_ending_in(fields: ConfigFields, class_ending: str) -> bool:
-    """Return whether the first class in `architectures` has a name that ends in `class_ending`."""
     return (fields.texts("architectures") or ("",))[0].endswith(class_ending)
 
 

@@ -199,7 +199,6 @@ def _internvl_final_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
 
 
 def _llama4_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int) -> Tensors:
-    """Return Llama 4's embedding tensors for one image tile."""
     height, width = fields.pair("patch_size")
     pixels = fields.integer("num_channels", default=3) * height * width
     return (
@@ -211,7 +210,6 @@ def _llama4_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int
 
 
 def _llama4_final_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
-    """Return the tensors of Llama 4's final norm and of the adapter that merges patches."""
     middle, out = fields.integer("projector_input_dim"), fields.integer("projector_output_dim")
     return (
         *norm_tensors("layernorm_post", sizes.hidden, LAYER),

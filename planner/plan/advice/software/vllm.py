@@ -52,8 +52,6 @@ def change_sequences(workload: Inference, _architecture: Architecture) -> Iterat
 
 
 def _fewer_sequences_changes(present: int, batch: int) -> ChangeSequence:
-    """Return the changes to fewer sequences per step, below `present` and `batch`."""
-
     def change_to_sequences(sequences: int) -> PlanChange:
         return PlanChange(
             name=f"at most {sequences:,} sequences per step",
