@@ -52,11 +52,11 @@ STORY: Final = (
     Act(60, "nothing runs", 0.0, 0.06, 0.4, 0.04, celsius=36, bits=0x1, trains=False),
     Act(150, "training starts: the data loader cannot keep up", 0.42, 0.45, 12.3, 0.96, swing=0.25, celsius=58),
     Act(150, "eight loader workers instead of two", 0.97, 0.93, 12.3, 0.46, celsius=71),
-    Act(120, "the room gets warm: the driver slows the card", 0.97, 0.74, 12.3, 0.45, celsius=84, bits=0x20),
+    Act(120, "the room gets warm: the driver slows both GPUs", 0.97, 0.74, 12.3, 0.45, celsius=84, bits=0x20),
     Act(150, "twice the batch", 0.98, 0.97, 22.9, 0.47, celsius=74),
     Act(120, "evaluation in small batches", 0.6, 0.5, 12.3, 0.4, swing=0.6, celsius=63),
     Act(90, "the script waits at a breakpoint", 0.0, 0.12, 12.3, 0.05, celsius=48, bits=0x1),
-    Act(60, "card 1 falls off the bus", 0.95, 0.9, 12.3, 0.4, celsius=70),
+    Act(60, "GPU 1 falls off the bus", 0.95, 0.9, 12.3, 0.4, celsius=70),
 )
 LOST_AFTER: Final = 30
 # What the script trains until the batch is doubled; the memory of the story is a little less than this plan predicts.

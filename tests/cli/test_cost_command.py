@@ -149,7 +149,7 @@ def test_what_moves_the_decision(said):
     words = (*SERVING, "--requests-per-day", "200000", "--money", "job.scales_down=true")
     told = said(*words, "--tornado", "--offers", "0")
     assert "Owning saves at low" in told
-    assert "of 2,000 Monte Carlo draws" in told
+    assert "of 2,000 simulated cases" in told
     assert "Best mix" in told or "worth owning" in told
     assert "offers for this job" not in told
 

@@ -38,7 +38,7 @@ def test_the_whole_answer(said, golden):
         ((), "For 8 hours per day, 5 days per week, over 5 years. Costs and the budget are per month."),
         (
             ("--tokens", "1e6"),
-            "For one run of 1,000,000 tokens. What is bought for it is assumed to be sold after 5 years.",
+            "For one run of 1,000,000 tokens. Hardware bought for it is assumed to be sold after 5 years.",
         ),
     ],
 )

@@ -13,6 +13,7 @@ from planner.cli.gpus.search import family_text, plan_of_fits
 from planner.cli.table import TableColumn, details, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_machines
 from planner.cost.card_prices import CardPrices
+from planner.cost.figure import Figure
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
@@ -25,7 +26,7 @@ from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog
 from planner.plan.measured import matching_gpus
 from planner.plan.placement import Placement, place_on_all
-from planner.plan.prices import prices_of, rents_of
+from planner.plan.prices import buying_prices, prices_of, rents_of
 from planner.present import format as fmt
 from planner.present.catalog.comparison import (
     MAX_COMPARED,
@@ -180,7 +181,8 @@ def print_comparison(
         raise SpecError(
             "--compare", f"{len(arguments.compare)} are too many", f"At most {MAX_COMPARED} can be compared."
         )
-    entries = [_comparison_entry(name, catalog, prices) for name in arguments.compare]
+    buying = buying_prices(catalog, today)
+    entries = [_comparison_entry(name, catalog, prices, buying) for name in arguments.compare]
     placements = _placements(arguments, entries, catalog, today) if arguments.fits else {}
     rows = side_by_side(entries, placements)
     if arguments.json:
@@ -242,11 +244,13 @@ def _comparison_lines(
             yield (f"  {row.title}", *(f"{cell.text}{_BEST_MARK}" if cell.is_best else cell.text for cell in row.cells))
 
 
-def _comparison_entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> ComparisonEntry:
+def _comparison_entry(
+    name: str, catalog: Catalog, prices: Mapping[str, CardPrices], buying: Mapping[str, Figure]
+) -> ComparisonEntry:
     machines = named_machines(name, catalog.hardware, "--compare")
 
     def gpu_row(gpu: Gpu) -> GpuRow:
-        return gpu_row_without_plan(gpu, catalog.hardware, prices, catalog.software)
+        return gpu_row_without_plan(gpu, catalog.hardware, prices, catalog.software, buying.get(gpu.id))
 
     if machines is not None:
         number, system = machines

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import Final, TypeGuard
 
 from PySide6.QtCore import (
     QAbstractTableModel,
@@ -33,6 +33,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from planner.cost.card_prices import CardPrices
+from planner.cost.figure import Figure
 from planner.gui.choices import hardware_choices, several_of
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -46,6 +48,7 @@ from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.placement import Placement, PlacementTarget, place_on_all
 from planner.plan.plan import Plan
+from planner.plan.prices import buying_prices, prices_of
 from planner.present.catalog.comparison import (
     MAX_COMPARED,
     ComparedCell,
@@ -62,9 +65,8 @@ from planner.present.catalog.gpu_row import GpuRow, gpu_row_without_plan
 from planner.present.columns import rows_to_csv
 from planner.present.format import NO_FIGURES
 
-if TYPE_CHECKING:
-    from planner.cost.card_prices import CardPrices
-
+_PlacementsAndPrices = tuple[Mapping[str, Placement], Mapping[str, CardPrices], Mapping[str, Figure]]
+"""The plan's placement on each entry, and what the cards cost by kind of price and as estimates assume it."""
 _BAR: Final = 3
 _TITLE_WIDTH: Final = 225
 _NARROWEST: Final = 120
@@ -333,13 +335,14 @@ class ComparePage(QWidget):
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._placements: Mapping[str, Placement] = {}
         self._prices: Mapping[str, CardPrices] = {}
+        self._buying: Mapping[str, Figure] = {}
         self._requested: object = None
         self.table = CompareTable(theme)
         self._nothing = EmptyComparison(theme)
         self._only = check_box("Only &differences", "Hide the lines in which all entries agree")
         self._add = push_button("&Add…", "Add an accelerator or a system to the comparison")
-        self._fewer = QPushButton("Fe&wer")
-        self._more = QPushButton("&More")
+        self._fewer = QPushButton("Fe&wer GPUs")
+        self._more = QPushButton("&More GPUs")
         self._use = push_button("&Use in the plan", "Make the selected entry the plan's hardware")
         self._remove = push_button("&Remove", "Take the selected entry out of the comparison")
         self._clear = push_button("C&lear", "Take all entries out of the comparison")
@@ -470,8 +473,8 @@ class ComparePage(QWidget):
         if last > 0:
             self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
 
-    def _show_placements_and_prices(self, results: "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]") -> None:
-        self._placements, self._prices = results
+    def _show_placements_and_prices(self, results: _PlacementsAndPrices) -> None:
+        self._placements, self._prices, self._buying = results
         self._show_entries()
 
     def _on_error(self, error: BaseException) -> None:
@@ -498,7 +501,7 @@ class ComparePage(QWidget):
     def _gpu_row_without_plan(self, gpu: Gpu) -> GpuRow:
         catalog = self._workspace.catalog
         software = catalog.software if self._prices else ()  # loaded with the prices by the background thread
-        return gpu_row_without_plan(gpu, catalog.hardware, self._prices, software)
+        return gpu_row_without_plan(gpu, catalog.hardware, self._prices, software, self._buying.get(gpu.id))
 
     def _store_compared_ids(self, entry_ids: tuple[str, ...]) -> None:
         self._workspace.settings.update_catalog(compared=entry_ids)
@@ -524,7 +527,7 @@ class ComparePage(QWidget):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        legend = "A check mark shows the best value; rows with equal values are pale."
+        legend = "✓ best value; rows with equal values are pale."
         in_row(
             (make_label(legend, "muted", wrap=True), 1),
             self._only,
@@ -546,11 +549,9 @@ class ComparePage(QWidget):
 
 def _placements_and_prices(
     plan: Plan, catalog: Catalog, targets: Mapping[str, PlacementTarget | None], today: date
-) -> "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]":
+) -> _PlacementsAndPrices:
     """Return the plan's placement on each of `targets`, and the prices of the cards; runs in the background."""
-    from planner.plan.prices import prices_of  # reads every offer
-
     cards = {target.gpu_id for target in targets.values() if target is not None}
     _ = catalog.software
     prices = {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}
-    return place_on_all(plan, targets, catalog, today), prices
+    return place_on_all(plan, targets, catalog, today), prices, buying_prices(catalog, today)

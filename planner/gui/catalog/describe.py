@@ -22,7 +22,7 @@ from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import power_group, system_details
 from planner.present.catalog.system_row import SystemRow
 from planner.present.columns import Column, Detail, DetailGroup, Row
-from planner.present.memory.verdict import VERDICT_TITLES, fewest_cards_note, memory_answer, verdict_phrase
+from planner.present.memory.verdict import VERDICT_TITLES, detail_sentence, fewest_cards_note, verdict_phrase
 
 _GPU_GLANCE: Final = ("buy", "rent", "memory", "bandwidth", "job_time", "job_cost", "power")
 _SYSTEM_GLANCE: Final = ("price", "rent", "cards", "memory", "bandwidth", "power")
@@ -108,7 +108,7 @@ def _glance(columns: Iterable[Column[Row]], keys: Iterable[str], row: Row) -> De
 
 
 def _glance_detail(column: Column[Row], row: Row) -> Detail:
-    title = column.header if column.is_money else column.title
+    title = f"{column.title} per hour" if column.unit == "USD/h" else column.title
     return Detail(title, column.text_with_unit(row), basis=column.tooltip(row) if column.tooltip else "")
 
 
@@ -144,7 +144,7 @@ def _verdict_with_texts(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict
         memory = evaluate(plan, catalog).memory
     except PlannerError as error:
         return None, "Unknown", error.message
-    sentence = " ".join((memory_answer(memory, gpu.name, plan.count), *fewest_cards_note(memory)))
+    sentence = " ".join((detail_sentence(memory, gpu.name, plan.count), *fewest_cards_note(memory)))
     return memory.verdict, verdict_phrase(memory), sentence
 
 

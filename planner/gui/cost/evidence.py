@@ -24,6 +24,8 @@ from planner.present.cost.offers import JOB_OFFER_COLUMNS, offer_row_id
 
 _MOST: Final = 8
 _BAR_SHARE: Final = 0.6
+_SEEN: Final = 0.01
+"""Width of a bar as a share of the widest one, below which it is a hairline."""
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
@@ -40,8 +42,9 @@ class Tornado(QWidget):
         theme.changed.connect(self.update)
 
     def show_rows(self, rows: tuple[SwingRow, ...]) -> None:
-        """Replace the bars; each row is the effect of one input on the savings."""
-        self.rows = rows[:_MOST]
+        """Replace the bars; each row is the effect of one input on the savings. Those too small to see are left out."""
+        widest = max(map(_width_usd, rows), default=0.0)
+        self.rows = tuple(row for row in rows if _width_usd(row) >= _SEEN * widest)[:_MOST]
         self.setAccessibleName(f"Sensitivity of the decision: {'; '.join(map(_bar_description, self.rows))}")
         self.setToolTip("\n".join(f"{row.title}: {row.source}" for row in self.rows))
         self.updateGeometry()
@@ -136,6 +139,10 @@ class Tornado(QWidget):
 
     def _line_height(self) -> float:
         return QFontMetricsF(self._theme.font("small")).height() + self._theme.spacing.small
+
+
+def _width_usd(row: SwingRow) -> float:
+    return abs(row.high_saving_usd - row.low_saving_usd)
 
 
 def _bar_description(row: SwingRow) -> str:

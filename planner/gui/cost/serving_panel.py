@@ -115,7 +115,7 @@ class ServingPanel(QFrame):
             return
         self._traffic, self._targets = self.traced or job_traffic(job, load_traffic_presets()), job_targets(job)
         self._percent = job.latency_percentile
-        phrase = f"{traffic_sentence(self._traffic)} at peak load"
+        phrase = f"a peak load of {traffic_sentence(self._traffic)}"
         if self.traced is not None:
             phrase = trace_sentence(self.traced, self._trace_name, DEFAULT_REQUESTS)
         if evaluation.gpu is None:

@@ -82,7 +82,7 @@ class ServingSearchDialog(HardwareSearchDialog):
         self.per_replica = ChoiceField(theme, CARD_COUNTS)
         self.budget = DecimalField(0.01, 1e9, placeholder="no limit", kind=MONEY)
         self.surely = check_box(
-            "Surely meet the &targets",
+            "Meet the &targets for sure",
             "Only hardware on which the slow end of each latency's range is within its target.",
         )
         self._question = make_label(wrap=True, selectable=True)
@@ -112,7 +112,7 @@ class ServingSearchDialog(HardwareSearchDialog):
         """Search again in the background; options are shown as they are found."""
         self.answer = None
         self.model.set_records(())
-        self._question.setText(f"For {traffic_sentence(self._traffic)} at peak load; {targets_phrase(self._targets)}.")
+        self._question.setText(f"For a peak load of {traffic_sentence(self._traffic)}; {targets_phrase(self._targets)}.")
         if not self._targets.limits:
             self._tell(_NO_TARGETS, "warn")
             self._set_busy(busy=False)

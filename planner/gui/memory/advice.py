@@ -153,8 +153,9 @@ class AdvicePanel(QWidget):
 
     def _schedule_update(self) -> None:
         is_outdated = self._evaluation is not None and self._evaluation.plan != self._suggestions_plan
-        if is_outdated and self.isVisible() and self.section.is_open:
-            self.section.set_title(f"{_TITLE} · looking…")
+        is_sought = is_outdated and self.isVisible() and self.section.is_open
+        self.section.set_title(f"{_TITLE} · looking…" if is_sought else _TITLE)
+        if is_sought:
             self._show_message("" if self._suggestions else "Looking…")
             self._rest.start()
 

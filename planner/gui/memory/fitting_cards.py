@@ -40,7 +40,7 @@ def _gib_column(
 
 
 _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
-    text_column("name", "GPU", lambda row: row.gpu.name, width=28, about="GPU on which the plan fits"),
+    text_column("name", "GPU", lambda row: row.gpu.name, width=34, about="GPU on which the plan fits"),
     BUYING_COLUMN,
     _gib_column("memory", "Memory", lambda row: row.gpu.memory_bytes, 12, about="Memory of the GPU"),
     _gib_column(

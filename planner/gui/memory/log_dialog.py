@@ -168,7 +168,7 @@ class CheckCommands(QWidget):
         view = self._views[self.choice.currentIndex()] if self._views else None
         self.command.setPlainText("" if view is None else view.command)
         rows = () if view is None else view.expected
-        self.expected.setText("Should show: " + ", ".join(f"{row.title} {row.estimated}" for row in rows))
+        self.expected.setText("Expected: " + ", ".join(f"{row.title} {row.estimated}" for row in rows))
         self.expected.setVisible(bool(rows))
         for part in (self.choice, self.command, self.copy):
             part.setEnabled(view is not None)

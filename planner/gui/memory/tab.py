@@ -119,7 +119,7 @@ class AnswerPanel(QWidget):
             label.setText(fmt.unbroken(text))
             label.setVisible(bool(text))
         self.reasons.setVisible(bool(view.reason or notes))
-        self.setAccessibleName(" ".join(filter(None, (view.answer, view.sharing, view.certainty))))
+        self.setAccessibleName(" ".join(filter(None, (view.answer, view.sharing, view.sureness))))
         self._mark.show_icon(verdict_icon(verdict if view.supported else "does-not-fit"))
 
     def set_suggestions(self, text: str) -> None:

@@ -223,7 +223,7 @@ class Chart(QWidget):
 
     def _add_band(self, item_style: ItemStyle) -> tuple[Item, Item]:
         """Add a filled band between two curves, and return the two curves, which are not drawn."""
-        edges = self._add_item(pg.PlotDataItem(), ItemStyle()), self._add_item(pg.PlotDataItem(), ItemStyle())
+        edges = self._add_item(pg.PlotCurveItem(), ItemStyle()), self._add_item(pg.PlotCurveItem(), ItemStyle())
         self._add_item(pg.FillBetweenItem(*edges), item_style, z=-10)
         return edges
 

@@ -101,11 +101,15 @@ def gpu_rows(
 
 
 def gpu_row_without_plan(
-    gpu: Gpu, hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
+    gpu: Gpu,
+    hardware: HardwareCatalog,
+    prices: Mapping[str, "CardPrices"],
+    software: Iterable[SoftwareFact],
+    buying: "Figure | None" = None,
 ) -> GpuRow:
-    """Return the row of one card, without a verdict."""
+    """Return the row of one card, which costs `buying`, without a verdict."""
     (row,) = gpu_rows_without_plan((gpu,), hardware, prices, software)
-    return row
+    return replace(row, buying=buying)
 
 
 def gpu_rows_without_plan(

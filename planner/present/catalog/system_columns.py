@@ -109,7 +109,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         "name",
         "Name",
         lambda row: row.system.name,
-        width=20,
+        width=25,
         tooltip=lambda row: f"{row.system.name}\n{row.id}",
         about="Name of the system",
     ),

@@ -174,13 +174,13 @@ def _instance_column(width: int) -> Column[_OfOffer]:
 
 
 OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
-    _provider_column(12),
-    _instance_column(16),
+    _provider_column(15),
+    _instance_column(20),
     text_column(
         "card",
         "GPU",
         lambda row: row.card,
-        width=18,
+        width=26,
         tooltip=lambda row: "\n".join(row.offer.cards),
         about="GPU of the machine",
     ),
@@ -226,8 +226,8 @@ def _price_origin(row: OfferRow) -> str:
 
 
 JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
-    _provider_column(12),
-    _instance_column(11),
+    _provider_column(15),
+    _instance_column(20),
     number_column("instances", "Machines", lambda row: row.instances, width=7, about="Machines that the job needs"),
     text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
     text_column(

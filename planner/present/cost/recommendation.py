@@ -213,14 +213,14 @@ def assumed_use_sentence(terms: CostTerms) -> str:
         case _:
             amount = f"run of {fmt.significant(job.amount)} {job.unit}"
             if job.repeats_per_year is None:
-                return f"For one {amount}. What is bought for it is assumed to be sold after {years}."
+                return f"For one {amount}. Hardware bought for it is assumed to be sold after {years}."
             return f"For a {amount}, {fmt.plain(job.repeats_per_year)} times per year, over {years}."
 
 
 def _ratio_text(option: HardwareOption, cheapest: HardwareOption) -> str:
-    """Return `4.2 times as fast for 1.8 times`, beside the cheapest option."""
+    """Return `about 4.2 times as fast for 1.8 times`, beside the cheapest option."""
     faster, dearer = cheapest.slowness / option.slowness, option.usd / cheapest.usd
-    return f"{fmt.significant(faster, 2)} times as fast for {fmt.significant(dearer, 2)} times"
+    return f"about {fmt.significant(faster, 2)} times as fast for {fmt.significant(dearer, 2)} times"
 
 
 def _facts(row: OptionRow) -> Iterator[str]:
@@ -285,7 +285,7 @@ def _mark(row: OptionRow) -> str:
 
 OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
     text_column("cards", "GPUs", lambda row: row.cards, width=22, about="Number and kind of GPUs"),
-    text_column("how", "Provider", lambda row: row.how, width=20, about="Rental provider, or owned"),
+    text_column("how", "Provider", lambda row: row.how, width=25, about="Rental provider, or owned"),
     text_column("machines", "Machines", lambda row: row.machines, width=16, shown=False, about="Number of machines"),
     number_column(
         "usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9, about="Cost of the job on these GPUs"

@@ -177,10 +177,10 @@ def hours_phrase(estimate: CostEstimate | None) -> str:
 
 
 def chance_sentence(simulation: Simulation) -> str:
-    """Return in how many Monte Carlo draws the more often cheaper alternative is cheaper."""
+    """Return in how many simulated cases the more often cheaper alternative is cheaper."""
     share = simulation.owning_cheaper_fraction
     way = "Owning" if share >= _HALF else "Renting"
-    return f"{way} is cheaper in {fmt.percent(max(share, 1 - share))} of {simulation.draws:,} Monte Carlo draws."
+    return f"{way} is cheaper in {fmt.percent(max(share, 1 - share))} of {simulation.draws:,} simulated cases."
 
 
 def saving_range_sentence(simulation: Simulation, answer: Decision) -> str:

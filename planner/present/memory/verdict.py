@@ -21,11 +21,14 @@ def _percent_text(probability: float) -> str:
     return f"over {fmt.percent(0.99)}" if probability >= _ALMOST_CERTAIN else fmt.percent(probability)
 
 
-def certainty_sentence(memory: MemoryResult) -> str:
-    """Return how sure the verdict is, and how many bytes of the peak are exact, measured and assumed.
+def confidence_sentence(memory: MemoryResult) -> str:
+    """Return how sure the verdict is; empty for a tight plan, whose answer says it."""
+    sure = "" if memory.verdict == "tight" else _sure_text(memory)
+    return fmt.sentence(sure) if sure else ""
 
-    How sure a tight plan is, its answer says.
-    """
+
+def certainty_sentence(memory: MemoryResult) -> str:
+    """Return how many bytes of the peak are exact, measured and assumed."""
     counted = memory.certain_bytes
     kinds = (
         (counted.exact, "counted exactly"),
@@ -33,9 +36,7 @@ def certainty_sentence(memory: MemoryResult) -> str:
         (counted.assumed, "assumed"),
     )
     parts = fmt.listing(tuple(f"{fmt.size(size)} {how}" for size, how in kinds if size))
-    peak = f"Of the peak: {parts}." if parts else ""
-    sure = "" if memory.verdict == "tight" else _sure_text(memory)
-    return " ".join(filter(None, (fmt.sentence(sure) if sure else "", peak)))
+    return f"Of the peak: {parts}." if parts else ""
 
 
 VERDICT_TITLES: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
@@ -150,11 +151,23 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
     kinds = {share.gpu for share in memory.per_gpu}
     title = verdict_title(memory.verdict, memory.fit_probability)
     where = f"{title} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
-    which = "the fullest GPU " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     margin = _margin_phrase(memory)
-    needs = f"{_needs_phrase(memory)} of {_capacity_phrase(memory)}{'; ' if ' reserves ' in margin else ', '}{margin}"
+    needs = f"{needs_phrase(memory, count)}{'; ' if ' reserves ' in margin else ', '}{margin}"
     tight = _sure_text(memory) if memory.verdict == "tight" else ""
-    return f"{where}: {', '.join(filter(None, (f'{which}{needs}', tight)))}."
+    return f"{where}: {', '.join(filter(None, (needs, tight)))}."
+
+
+def needs_phrase(memory: MemoryResult, count: int) -> str:
+    """Return the memory that a plan needs of each GPU, or of the fullest, and what of it is usable."""
+    which = "the fullest GPU " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
+    return f"{which}{_needs_phrase(memory)} of {_capacity_phrase(memory)}"
+
+
+def detail_sentence(memory: MemoryResult, card: str, count: int) -> str:
+    """Return the memory needed and how sure the verdict is, beside the verdict; without one, why there is none."""
+    if memory.verdict is None or memory.capacity_bytes is None or memory.unsupported:
+        return memory_answer(memory, card, count)
+    return fmt.sentence("; ".join(filter(None, (needs_phrase(memory, count), _sure_text(memory)))))
 
 
 def gauge_text(memory: MemoryResult) -> str:

@@ -16,6 +16,7 @@ from planner.present.format import substitute_symbols, symbol_value
 from planner.present.memory.verdict import (
     capacity_note,
     certainty_sentence,
+    confidence_sentence,
     fewest_cards_note,
     gauge_facts,
     gauge_text,
@@ -156,6 +157,7 @@ class MemoryView(NamedTuple):
     notes: tuple[str, ...]
     at_least: tuple[str, ...] = ()
     devices: tuple[DeviceRow, ...] = ()
+    confidence: str = ""
     certainty: str = ""
     sharing: str = ""
     title: str = ""
@@ -169,6 +171,11 @@ class MemoryView(NamedTuple):
         return f"{self.title}: {self.gauge}" if self.title and self.gauge else self.answer
 
     @property
+    def sureness(self) -> str:
+        """Return how sure the verdict is, and what the peak's bytes are based on, for where the headline is not."""
+        return " ".join(filter(None, (self.confidence, self.certainty)))
+
+    @property
     def unit(self) -> str:
         """Return the unit of the table of terms: GiB, or MiB for a small network."""
         return fmt.table_unit(self.total_bytes)
@@ -177,7 +184,7 @@ class MemoryView(NamedTuple):
     def sentences(self) -> tuple[str, ...]:
         """Return the answer and what belongs to it, as sentences."""
         assumed = f"Assumed: {self.assumed}." if self.assumed else ""
-        return tuple(filter(None, (self.answer, self.certainty, assumed, self.sharing, self.reason)))
+        return tuple(filter(None, (self.answer, self.sureness, assumed, self.sharing, self.reason)))
 
     def as_text(self) -> str:
         """Return the whole memory result as plain text, for the clipboard."""
@@ -229,6 +236,7 @@ def memory_view(
             *memory.notes,
         ),
         at_least=fewest_cards_note(memory),
+        confidence=confidence_sentence(memory) if supported else "",
         certainty=certainty_sentence(memory) if supported else "",
         title=verdict_title(memory.verdict, memory.fit_probability) if memory.verdict else "",
         gauge=gauge_text(memory) if supported else "",

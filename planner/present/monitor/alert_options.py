@@ -41,7 +41,7 @@ ALERT_OPTIONS: Final = (
     AlertOption("lost", "lost", "A GPU is &lost", "Alert on a GPU that the driver no longer finds"),
     AlertOption("process_ended", "process-ended", "A &process on a GPU has ended", "Alert on the end of a run"),
     AlertOption(
-        *("silent", "silent", "&A GPU or a machine is silent"),
+        *("silent", "silent", "&A GPU or a machine does not respond"),
         "Alert on a driver, GPU or machine that does not respond",
     ),
     AlertOption("xid", "xid", "The driver reports an &Xid error", "Alert on an error of the driver"),

@@ -149,8 +149,8 @@ def sample_sentence(simulation: ServingSimulation) -> str:
     counted = simulation.requests - simulation.warm_up_requests
     return (
         f"{fmt.integer(counted)} requests in {fmt.duration(simulation.seconds)}, after a warm-up of "
-        f"{fmt.integer(simulation.warm_up_requests)}. Ranges cover 80 % of measurements: errors of the step times "
-        "and of the sample."
+        f"{fmt.integer(simulation.warm_up_requests)}. Ranges cover 80 % of measurements: they hold the errors of the "
+        "step times and of the sample."
     )
 
 

@@ -160,7 +160,7 @@ def test_the_commands_of_the_plan_are_shown_with_what_they_should_show_and_copie
     commands = dialog.commands
     qtbot.waitUntil(lambda: "train_step()" in commands.command.toPlainText())
     assert dialog.empty.isVisible()
-    assert commands.expected.text().startswith("Should show: Allocated by PyTorch ")
+    assert commands.expected.text().startswith("Expected: Allocated by PyTorch ")
     commands.choice.setCurrentIndex(1)
     assert commands.command.toPlainText().startswith("nvidia-smi ")
     commands.copy.click()

@@ -133,7 +133,7 @@ def test_cheaper_options_of_unknown_speed_are_not_denied(catalog):
         (Service(requests_per_day=10_000), "For 10,000 requests per day, over 3 years."),
         (
             Run(amount=50e6, unit="tokens"),
-            "For one run of 50,000,000 tokens. What is bought for it is assumed to be sold after 3 years.",
+            "For one run of 50,000,000 tokens. Hardware bought for it is assumed to be sold after 3 years.",
         ),
         (Run(amount=20, repeats_per_year=12), "For a run of 20.0 hours, 12 times per year, over 3 years."),
     ],

@@ -116,7 +116,7 @@ def test_a_few_words_for_the_plan_bar(catalog):
 
 def test_the_chance_is_told_of_the_cheaper_way(catalog):
     rented = plain(chance_sentence(simulate(estimated(catalog).case)))
-    assert re.fullmatch(r"Renting is cheaper in \d+ % of 2,000 Monte Carlo draws\.", rented)
+    assert re.fullmatch(r"Renting is cheaper in \d+ % of 2,000 simulated cases\.", rented)
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     assert chance_sentence(simulate(busy.case)).startswith("Owning is cheaper in ")
 

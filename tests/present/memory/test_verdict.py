@@ -9,6 +9,8 @@ from planner.memory.result import CachePool
 from planner.present.format import THIN
 from planner.present.memory.verdict import (
     certainty_sentence,
+    confidence_sentence,
+    detail_sentence,
     fitting_sentence,
     gauge_facts,
     gauge_text,
@@ -129,12 +131,14 @@ def test_exact_measured_and_assumed_bytes_are_stated_separately():
     card = bundled().hardware.gpu("rtx-4090")
     result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
     said = certainty_sentence(result).replace(THIN, " ")
-    assert said.startswith("Over 99 % sure. Of the peak: ")
+    assert said.startswith("Of the peak: ")
+    assert confidence_sentence(result).replace(THIN, " ") == "Over 99 % sure."
     assert all(
         part in said for part in (" counted exactly, ", " from formulas checked against real runs and ", " assumed.")
     )
-    unlikely = certainty_sentence(on_card(12 * GIB, "does-not-fit", fit_probability=0.35)).replace(THIN, " ")
-    assert unlikely.startswith("65 % sure. ")
+    unlikely = on_card(12 * GIB, "does-not-fit", fit_probability=0.35)
+    assert confidence_sentence(unlikely).replace(THIN, " ") == "65 % sure."
+    assert confidence_sentence(on_card(12 * GIB, "tight", fit_probability=0.6)) == ""
     exact = tuple(term for term in result.terms if term.certainty == "exact")
     bare = result.evolve(terms=exact, fit_probability=None)
     assert certainty_sentence(bare).replace(THIN, " ").endswith(" counted exactly.")

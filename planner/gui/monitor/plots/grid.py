@@ -79,10 +79,11 @@ class PlotGrid(QWidget):
 
     def set_history(self, history: History, span_seconds: float | None) -> None:
         """Show the latest `span_seconds` of `history`, None for everything, from the next `refresh` on."""
-        self._history, self._drawn = history, ()
+        self._history, self._drawn, self._arrangement = history, (), ((), 0)
         self.band.history = history
         for panel in self._panels.values():
             panel.history = history
+            panel.hide()  # or it would show the readings of before under the name of what is shown now
         self._is_updating_view = True
         self.view.move_cursor(None)
         if history.start is not None and history.end is not None:
