@@ -28,7 +28,7 @@ from random import random
 from time import monotonic, process_time, sleep, thread_time, time
 from typing import TYPE_CHECKING
 
-from planner.parsing import MetricSample
+from planner.parsing.metrics import MetricSample
 
 if TYPE_CHECKING:
     from planner.gui.monitor.fleet.fleet_page import FleetPage

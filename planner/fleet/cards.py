@@ -20,7 +20,7 @@ from planner.fleet.exporters import (
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.parsing import MetricSample
+from planner.parsing.metrics import MetricSample
 
 _SeriesKey = tuple[str, str, str, str, str]
 

@@ -20,7 +20,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.protocols import ReadingSeries
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
-from planner.parsing import MetricSample
+from planner.parsing.metrics import MetricSample
 
 _KEPT: Final = 64
 """Readings of each quantity that are kept: a quarter of an hour at the usual interval."""

@@ -10,7 +10,7 @@ from planner.monitor.history import History
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample
-from planner.parsing import MetricSample
+from planner.parsing.metrics import MetricSample
 
 _ANY_READING: Final = missing(Cause.NO_ANSWER)
 

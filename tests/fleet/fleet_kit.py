@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs
 from urllib.request import urlopen
 
-from planner.parsing import MetricSample
+from planner.parsing.metrics import MetricSample
 
 Page = tuple[int, Mapping[str, str], bytes]
 Answering = Callable[[str, Mapping[str, str], Mapping[str, str]], Page]
