@@ -23,7 +23,7 @@ def test_yaml_is_read():
         (b"a: 2026-02-30", "is not YAML: day is out of range"),
         (b"a:\n  b: 1.0e+40", "a.b: 1e+40 is not a number below 10³⁰"),
         (b"a: " + b"9" * 5000, "is not YAML: Exceeds the limit"),
-        (b"a: .nan", "a: nan is no number"),
+        (b"a: .nan", "a: nan is not a number"),
     ],
 )
 def test_yaml_beyond_a_limit_is_refused_with_its_place(text, reason):
