@@ -34,11 +34,11 @@ def test_json_in_bytes_or_text_is_read():
         (b"[" * 100_000, "is nested too deep: more than 64 levels"),
         (b"[" * 65 + b"]" * 65, "is nested too deep: more than 64 levels"),
         (b'{"cards": [{"memory_bytes": %d}]}' % 10**30, "cards.0.memory_bytes: an integer of more than 30 digits"),
-        (b'{"a": {"b": ' + b"9" * 4301 + b"}}", "a.b: a number of too many digits is no number below 10³⁰"),
-        (b'{"a": -' + b"9" * 4301 + b"}", "a: a number of too many digits is no number below 10³⁰"),
-        (b'{"a": 1' + b"0" * 4000 + b"}", "a: an integer of more than 30 digits is no number below 10³⁰"),
-        (b'{"a": [1e31]}', "a.0: 1e+31 is no number below 10³⁰"),
-        (b"[NaN]", "0: nan is no number below 10³⁰"),
+        (b'{"a": {"b": ' + b"9" * 4301 + b"}}", "a.b: a number of too many digits is not a number below 10³⁰"),
+        (b'{"a": -' + b"9" * 4301 + b"}", "a: a number of too many digits is not a number below 10³⁰"),
+        (b'{"a": 1' + b"0" * 4000 + b"}", "a: an integer of more than 30 digits is not a number below 10³⁰"),
+        (b'{"a": [1e31]}', "a.0: 1e+31 is not a number below 10³⁰"),
+        (b"[NaN]", "0: nan is not a number below 10³⁰"),
         (b"[Infinity]", "0: a number of too many digits"),
         (b"1e400", "a number of too many digits"),
         (b'{"deep": ' + b"[" * 500 + b"]" * 500 + b', "a": 1e99}', "a: 1e+99"),
@@ -75,7 +75,7 @@ def test_infinity_is_read_where_it_is_allowed():
 def test_half_of_a_character_is_refused_unless_it_is_allowed():
     assert parse_json(r'{"a": "\ud83d\ude00"}') == {"a": "\U0001f600"}
     assert refusal(parse_json, r'{"a": ["\uD800"]}') == "a.0: has half of a character (a surrogate)"
-    assert refusal(parse_json, '{"\udc80": NaN}') == r"\udc80: nan is no number below 10³⁰"
+    assert refusal(parse_json, '{"\udc80": NaN}') == r"\udc80: nan is not a number below 10³⁰"
     assert refusal(parse_json, '{"\udc80": 1}') == "has half of a character (a surrogate)"
     assert parse_json(r'["\udc80"]', allow_surrogates=True) == ["\udc80"]
 
@@ -104,9 +104,9 @@ def test_yaml_is_read():
         (b"- 1\n" * 20_001, "is not YAML: line 19,999 is nested too deep, or the file is too large"),
         (b"a: 1\nb: 2\na: 3", "the key 'a' occurs a second time in line 3"),
         (b"a: 2026-02-30", "is not YAML: day is out of range"),
-        (b"a:\n  b: 1.0e+40", "a.b: 1e+40 is no number below 10³⁰"),
+        (b"a:\n  b: 1.0e+40", "a.b: 1e+40 is not a number below 10³⁰"),
         (b"a: " + b"9" * 5000, "is not YAML: Exceeds the limit"),
-        (b"a: .nan", "a: nan is no number"),
+        (b"a: .nan", "a: nan is not a number"),
     ],
 )
 def test_yaml_beyond_a_limit_is_refused_with_its_place(text, reason):

@@ -27,7 +27,7 @@ def test_a_line_is_a_sample_or_none(line, sample):
 
 @pytest.mark.parametrize("text", ["<html>", "a", "a b", "a{x=1} 2", 'a{x="1} 2', "a 1 2 3", "a " + "1" * 20_000])
 def test_what_is_no_sample_is_refused_with_its_line(text):
-    with pytest.raises(UnreadableFileError, match="line 2 is no sample"):
+    with pytest.raises(UnreadableFileError, match="line 2 is not a sample"):
         parse_prometheus(f"up 1\n{text}\n")
 
 
