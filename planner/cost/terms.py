@@ -172,7 +172,7 @@ class RentTerms(Spec):
 
 
 class BuyTerms(Spec):
-    """Ownership terms; None takes the preset figure for the place, which follows from the card by default."""
+    """Ownership terms; None takes the preset figure for the place, which follows from the GPU by default."""
 
     place: PlaceKind | None = Field(
         default=None, description="where the machines are; none: a desk for owned GPUs made for one, else a lab"

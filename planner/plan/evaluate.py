@@ -34,7 +34,7 @@ _SMALLEST = 5
 
 
 class ReplicaVerdict(Spec):
-    """The memory verdict if each of several cards held the whole model."""
+    """The memory verdict if each of several GPUs held the whole model."""
 
     verdict: Verdict | None
     total_bytes: int
@@ -44,7 +44,7 @@ class ReplicaVerdict(Spec):
 
 
 class ChosenSharing(Spec):
-    """The sharing between several cards that was chosen for a plan that leaves it open.
+    """The sharing between several GPUs that was chosen for a plan that leaves it open.
 
     `scheme` names it, such as `tensor parallelism`; empty for replicas. The degrees are in the evaluation's workload.
     """

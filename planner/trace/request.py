@@ -160,7 +160,7 @@ class TraceParallel(Spec):
 
 
 class TracedCard(Spec):
-    """Figures of the chosen card that code asks `torch.cuda` for; the memory is what `cudaMemGetInfo` says is there."""
+    """Figures of the chosen GPU that code asks `torch.cuda` for; the memory is what `cudaMemGetInfo` says is there."""
 
     name: str
     memory_bytes: int | None = Field(default=None, gt=0)

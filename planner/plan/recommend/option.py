@@ -154,7 +154,7 @@ class HardwareOption(Spec):
 
 
 class ExcludedCount(Spec):
-    """Number of cards or offers excluded for the same reason."""
+    """Number of GPUs or offers excluded for the same reason."""
 
     reason: str
     count: int
