@@ -133,7 +133,7 @@ class HardwareOption(Spec):
 
     @property
     def cards(self) -> int:
-        """Return the number of cards of all copies."""
+        """Return the number of GPUs of all copies."""
         return self.count * self.copies
 
     @property

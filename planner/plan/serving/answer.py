@@ -87,7 +87,7 @@ class ServingOption(Spec):
 
     @property
     def cards(self) -> int:
-        """Return the number of cards of all replicas."""
+        """Return the number of GPUs of all replicas."""
         return self.replicas * self.cards_per_replica
 
     @property
