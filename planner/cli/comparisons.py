@@ -25,8 +25,8 @@ from planner.present.memory.log_comparison import LogView, log_view
 
 _LOG_HEADS: Final = (
     TableColumn("Part", flexible=True),
-    TableColumn("Estimated", "right"),
-    TableColumn("Measured", "right"),
+    TableColumn("Estimated", "right", flexible=True),
+    TableColumn("Measured", "right", flexible=True),
     TableColumn("Difference", "right"),
     TableColumn("In range", "right"),
 )

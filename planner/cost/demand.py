@@ -106,7 +106,7 @@ class RunHours(NamedTuple):
 class Demand(Spec):
     """Demand of one period: one run, or one month of a service or of daily hours.
 
-    A group is the plan's number of cards; a service may need several groups at once.
+    A group is the plan's number of GPUs; a service may need several groups at once.
     """
 
     period: Literal["run", "month"]
@@ -119,7 +119,7 @@ class Demand(Spec):
     rented_hours: float
     """Group-hours that the job holds its machines, from start to stop: all hours of a service that is always on.
 
-    A GPU-hour, wherever hours and prices are given per GPU-hour, is such an hour of one card.
+    A GPU-hour, wherever hours and prices are given per GPU-hour, is such an hour of one GPU.
     """
     work_hours: float
     start_hours: float = 0.0

@@ -209,7 +209,7 @@ class SideFigures(Spec):
     start_usd: float
     """Payments before the first hour: what is bought, without the borrowed part."""
     unit_usd: float
-    """All costs for one `unit` of work; owned cards lose their value over the horizon."""
+    """All costs for one `unit` of work; owned GPUs lose their value over the horizon."""
     unit: WorkUnitName
     resale_usd: float = 0.0
     """Resale value at the horizon, in today's money."""
@@ -225,7 +225,7 @@ class Flip(Spec):
 
     name: Literal["utilization", "card-price", "server-price", "rental-price"]
     value: float
-    """A fraction of the time, USD for one card or server, or USD per GPU-hour."""
+    """A fraction of the time, USD for one GPU or server, or USD per GPU-hour."""
     now: float
     """Value of the input in the plan."""
     direction: Literal["under", "over"]
@@ -305,7 +305,7 @@ class Decision(Spec):
 
 
 class Machines(Spec):
-    """The machines that a job needs at once: groups of cards that each run the plan."""
+    """The machines that a job needs at once: groups of GPUs that each run the plan."""
 
     groups: int
     cards_per_group: int
@@ -315,7 +315,7 @@ class Machines(Spec):
     owned: int | None
     """Servers to own; None if the cost of owning is unknown."""
     power_watts: float | None
-    """Board power of all cards; None if unknown."""
+    """Board power of all GPUs; None if unknown."""
 
 
 class RentalMode(Spec):
@@ -335,14 +335,14 @@ class RentalMode(Spec):
 
 
 class Blocked(Spec):
-    """The reason why a plan cannot run, so that it is no question whether to rent or buy its cards."""
+    """The reason why a plan cannot run, so that there is nothing to decide between renting and buying its GPUs."""
 
     code: Literal["does-not-fit", "not-supported", "speed-unknown"]
     sentence: str
     needed_bytes: int | None = None
-    """Memory that the plan needs on its fullest card."""
+    """Memory that the plan needs on its fullest GPU."""
     usable_bytes: int | None = None
-    """Memory that is usable on that card."""
+    """Memory that is usable on that GPU."""
 
 
 class CostResult(Spec):

@@ -172,7 +172,7 @@ class RentTerms(Spec):
 
 
 class BuyTerms(Spec):
-    """Ownership terms; None takes the preset figure for the place, which follows from the card by default."""
+    """Ownership terms; None takes the preset figure for the place, which follows from the GPU by default."""
 
     place: PlaceKind | None = Field(
         default=None, description="where the machines are; none: a desk for owned GPUs made for one, else a lab"
@@ -245,7 +245,7 @@ class BuyTerms(Spec):
 
 
 class CostTerms(Spec):
-    """What a plan says about cost: the job, the terms of renting and owning, the region and the years compared."""
+    """The cost terms of a plan: the job, renting and owning, the region and the years compared."""
 
     job: Job = DailyHours.model_construct(hours_per_day=8.0)
     rent: RentTerms = RentTerms.model_construct()

@@ -143,7 +143,7 @@ def find_provenance(notes: Iterable[FigureNote], field: str, record: Provenance)
 
 
 class Rate(Spec):
-    """The dense arithmetic rate of a card in one number format; sparse rates are not stored."""
+    """The dense arithmetic rate of a GPU in one number format; sparse rates are not stored."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -163,7 +163,7 @@ class Rate(Spec):
 
 
 class MigSlice(Spec):
-    """The slice of a card (MIG) that a record describes."""
+    """The slice of a GPU (MIG) that a record describes."""
 
     gpu: Line = Field(description="catalog id of the whole GPU")
     profile: Line = Field(description="profile in nvidia-smi, such as 3g.40gb")
@@ -173,9 +173,9 @@ class MigSlice(Spec):
 
 
 class Gpu(Spec):
-    """An accelerator card, module or chip as it is sold.
+    """An accelerator as it is sold: a card, a module or a chip.
 
-    Memory and rates are totals of the card; `device_count` is the number of devices that frameworks see
+    Memory and rates are totals of the whole product; `device_count` is the number of devices that frameworks see
     (2 for a Tesla K80, 4 for an A16). Unknown figures are `None`; `notes` gives the reason where it is known.
     """
 

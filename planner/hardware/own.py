@@ -32,7 +32,7 @@ _USER_ONLY_FIELDS: Final = ("purchase_price_usd", "power_limit_watts")
 
 
 class CardChange(Spec):
-    """The user's changes to a bundled card; a field that is None keeps the catalog's value."""
+    """The user's changes to a bundled GPU; a field that is None keeps the catalog's value."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -67,7 +67,7 @@ def make_card_change(gpu_id: str, day: str, entered_values: Mapping[str, object]
 
 
 class OwnHardware(Spec):
-    """All cards and changes that the user added to the hardware catalog."""
+    """All GPUs and changes that the user added to the hardware catalog."""
 
     schema_version: int = Field(default=OWN_SCHEMA, ge=1, le=OWN_SCHEMA)
     # Not all of a hundred thousand wrong records are named, each with its fields.

@@ -43,7 +43,7 @@ class TermCorrection(Spec):
 
 
 class Correction(Spec):
-    """Corrections of memory terms derived from one log, valid for one model type, task, program and card."""
+    """Corrections of memory terms derived from one log, valid for one model type, task, program and GPU."""
 
     terms: tuple[TermCorrection, ...]
     gpu: str = Field(description="id of the GPU in the catalog")

@@ -112,7 +112,7 @@ class Phase:
 
 @record
 class DeviceShare:
-    """Memory and verdict of a group of `count` cards that hold the same amounts.
+    """Memory and verdict of a group of `count` GPUs that hold the same amounts.
 
     `stage` is their stage of a pipeline, from 0, and `layers` the number of its layers.
     """
@@ -129,16 +129,16 @@ class DeviceShare:
 
 
 class CachePool(Spec):
-    """Capacity of the KV cache that an engine allocates on the card, as vLLM logs it: "GPU KV cache size"."""
+    """Capacity of the KV cache that an engine allocates on the GPU, as vLLM logs it: "GPU KV cache size"."""
 
     bytes: int
     tokens: int
     sequences: float
     """Sequences of the workload's length for which it has room."""
     utilization: float
-    """The engine's memory fraction: of the whole card, or of what is free at a moment of its own."""
+    """The engine's memory fraction: of the whole GPU, or of what is free at a moment of its own."""
     reserved_bytes: int
-    """Memory that the engine takes of the card in all, with weights, cache and buffers."""
+    """Memory that the engine takes of the GPU in all, with weights, cache and buffers."""
 
 
 @record

@@ -21,7 +21,7 @@ _OUTCOMES: Final[Mapping[Severity, Outcome]] = {"error": "fails", "warning": "pa
 
 
 class SetupCheck(NamedTuple):
-    """Result of the setup check of `subject`, such as a card, as text (`found`), with advice if action is needed."""
+    """Result of the setup check of `subject`, such as a GPU, as text (`found`), with advice if action is needed."""
 
     subject: str
     outcome: Outcome

@@ -14,8 +14,8 @@ Graphs = Literal["dense", "all"]
 class MeasuredSpeed(Spec):
     """A speed measured by the user, to which the estimate is scaled.
 
-    It was measured with the same plan on `count` cards of `gpu`, by default those of the plan. For other cards it is
-    scaled by the ratio of the two cards' estimates.
+    It was measured with the same plan on `count` GPUs of `gpu`, by default those of the plan. For other GPUs it is
+    scaled by the ratio of the two GPUs' estimates.
     """
 
     value: float = Field(gt=0, description="measured speed in `unit`")
@@ -26,7 +26,7 @@ class MeasuredSpeed(Spec):
 
 
 class TimeSetting(Spec):
-    """Settings that affect the time but not the memory; `None` is the default of the cards."""
+    """Settings that affect the time but not the memory; `None` is the default of the GPUs."""
 
     cards_per_node: int | None = Field(
         default=None, ge=1, le=1024, description="GPUs in one node; by default 8, or all GPUs of a rack"

@@ -18,12 +18,12 @@ _STEPS: Final = 100
 
 
 class Neighbour(Spec):
-    """A model that runs on the same cards as a plan, and what it holds of each."""
+    """A model that runs on the same GPUs as a plan, and what it holds of each."""
 
     model: str
     program: str
     held_bytes: int
-    """Memory of each card that it holds: its fraction, or else its need rounded up to a hundredth of the card."""
+    """Memory of each GPU that it holds: its fraction, or else its need rounded up to a hundredth of the GPU."""
     fraction: float
     """Its part of the memory that a process can use."""
     verdict: Verdict | None

@@ -14,7 +14,7 @@ from planner.plan.money import evaluate_cost, job_by_gpu, plan_throughput
 
 
 class FasterRental(Spec):
-    """A rental with a shorter time for one run than the owned cards, with time and cost of rental and owned cards."""
+    """A rental with a shorter time for one run than the owned GPUs, with time and cost of rental and owned GPUs."""
 
     gpu: str
     count: int
@@ -68,10 +68,10 @@ def find_faster_rental(
 
 
 class BatchedService(Spec):
-    """A program that answers `at_once` requests at a time on each group of cards, and what the service then needs.
+    """A program that answers `at_once` requests at a time on each group of GPUs, and what the service then needs.
 
     `present_at_once` and `present_cards` are those of the plan's own program; `rent_usd_per_month` is the rent of
-    `cards` cards, None without an offer.
+    `cards` GPUs, None without an offer.
     """
 
     profile: str

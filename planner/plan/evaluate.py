@@ -34,7 +34,7 @@ _SMALLEST = 5
 
 
 class ReplicaVerdict(Spec):
-    """The memory verdict if each of several cards held the whole model."""
+    """The memory verdict if each of several GPUs held the whole model."""
 
     verdict: Verdict | None
     total_bytes: int
@@ -44,7 +44,7 @@ class ReplicaVerdict(Spec):
 
 
 class ChosenSharing(Spec):
-    """The sharing between several cards that was chosen for a plan that leaves it open.
+    """The sharing between several GPUs that was chosen for a plan that leaves it open.
 
     `scheme` names it, such as `tensor parallelism`; empty for replicas. The degrees are in the evaluation's workload.
     """
@@ -84,7 +84,7 @@ class Evaluation(Spec):
 
     @cached_property
     def time(self) -> "TimeResult | None":
-        """Return the duration of one step or request, estimated on first use; None without a card."""
+        """Return the duration of one step or request, estimated on first use; None without a GPU."""
         if not self.cards:
             return None
         from planner.plan.timing import estimate_plan_time  # takes a while to load, and memory alone does not need it
@@ -102,7 +102,7 @@ class Evaluation(Spec):
 
     @property
     def correction_key(self) -> tuple[str, str, str, str] | None:
-        """Return the kind of run that corrections apply to, as `Correction.key`; None without a card."""
+        """Return the kind of run that corrections apply to, as `Correction.key`; None without a GPU."""
         if self.plan.gpu is None or self.architecture is None:
             return None
         return self.workload.profile or DEFAULT, self.workload.task, self.plan.gpu, self.architecture.model_type

@@ -165,10 +165,10 @@ def _service_throughput(throughput: Throughput, service_rate: "ServiceRate", job
 
 
 class CardJob(NamedTuple):
-    """The plan's job on one kind of card, rented at the lowest price.
+    """The plan's job on one kind of GPU, rented at the lowest price.
 
     `hours` is the time of a run, or of one month's work; `offer` is the cheapest comparable offer, or None.
-    `usd_per_million_tokens` compares cards that do different amounts of work in the same hours.
+    `usd_per_million_tokens` compares GPUs that do different amounts of work in the same hours.
     """
 
     period: Literal["run", "month"]

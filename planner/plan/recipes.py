@@ -201,7 +201,7 @@ _LIST_HINT: Final = "`gpu-planner fit --list-presets` lists all presets."
 
 
 class Preset(Spec):
-    """A well-known setup as plan fields; where it sets no model or card, the plan's own stays."""
+    """A well-known setup as plan fields; where it sets no model or GPU, the plan's own stays."""
 
     id: str = Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")
     title: str = Field(min_length=3)

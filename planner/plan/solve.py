@@ -57,7 +57,7 @@ _MOST_CARDS: Final = 1 << 16
 class SolveResult(Spec):
     """Result of a search: the quantity (`asked`), a workload field, `count` or `gpu`, and its value.
 
-    `bounded_by` is the limit on the value: the card's memory, the model's maximum length, or the allowed range. `how`
+    `bounded_by` is the limit on the value: the GPU's memory, the model's maximum length, or the allowed range. `how`
     names the sharing that was chosen, and `prompt` the tokens of the prompt in the longest context, if the plan leaves
     them open. Without a value, `reason` explains why. `plan` is
     the plan with the value.

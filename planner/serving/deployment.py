@@ -36,7 +36,7 @@ class Disaggregation(Spec):
 
 
 class ServingSetup(Spec):
-    """How requests reach the replicas, and whether these reuse the KV cache of earlier requests."""
+    """The routing of requests to the replicas, and whether these reuse the KV cache of earlier requests."""
 
     router: Router = "round-robin"
     prefix_cache: bool = Field(default=True, description="where the engine has one")

@@ -90,7 +90,7 @@ class AssumedValue(Spec):
 
 
 class Target(Spec):
-    """What is traced: a module, by the source that it is loaded from, or a script, as it runs.
+    """The subject of a trace: a module, by the source that it is loaded from, or a script, as it runs.
 
     `file`: `place` is a Python file and `name` a class or function in it. `import`: `place` is a package's module.
     `config`: `place` names a Hugging Face model, and `config` is the text of its config.json. `script`: `place` is a
@@ -160,7 +160,7 @@ class TraceParallel(Spec):
 
 
 class TracedCard(Spec):
-    """Figures of the chosen card that code asks `torch.cuda` for; the memory is what `cudaMemGetInfo` says is there."""
+    """Figures of the chosen GPU that code asks `torch.cuda` for; the memory is what `cudaMemGetInfo` says is there."""
 
     name: str
     memory_bytes: int | None = Field(default=None, gt=0)

@@ -68,7 +68,7 @@ class ModuleShare(Spec):
 
 
 class OutOfMemory(Spec):
-    """First allocation that a card with the replayed capacity cannot serve."""
+    """First allocation that a GPU with the replayed capacity cannot serve."""
 
     time: int
     step: int
@@ -82,7 +82,7 @@ class OutOfMemory(Spec):
 
 
 class Reservation(Spec):
-    """Memory that the caching allocator reserves on the card for the run.
+    """Memory that the caching allocator reserves on the GPU for the run.
 
     `reserved_bytes` is the maximum (`torch.cuda.max_memory_reserved`); the other figures apply when it is reached. An
     allocation of `largest_free_block_bytes` could be served without reserving more memory.

@@ -321,7 +321,7 @@ def _check_tensor(layer: Layer, cards: int) -> None:
     for width in widths:
         if width % cards:
             reason = f"a feed-forward width of {width:,} is not divisible by {cards:,}"
-            raise SpecError("parallel.tensor", reason, "Take a degree that divides it, such as 2.")
+            raise SpecError("parallel.tensor", reason, "Use a degree that divides it, such as 2.")
 
 
 def _divisors_hint(size: int) -> str:
@@ -352,7 +352,7 @@ def _check_stages(parallel: Parallel, architecture: Architecture) -> None:
     if parallel.pipeline * parallel.interleave > layers:
         stages = parallel.pipeline * parallel.interleave
         reason = f"{layers:,} layers cannot fill {stages:,} stages"
-        raise SpecError("parallel.pipeline", reason, f"Take at most {layers:,} stages.")
+        raise SpecError("parallel.pipeline", reason, f"Use at most {layers:,} stages.")
     if parallel.pipeline_layers and sum(parallel.pipeline_layers) != layers:
         named = sum(parallel.pipeline_layers)
         raise SpecError(

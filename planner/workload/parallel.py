@@ -35,7 +35,7 @@ def _can_offload(context: FieldContext) -> bool:
 
 
 class CardCount(Spec):
-    """A number of cards with the same catalog id."""
+    """A number of GPUs with the same catalog id."""
 
     id: str = Field(min_length=1)
     count: int = Field(default=1, ge=1, le=MOST_CARDS)
@@ -58,10 +58,10 @@ def _is_set_by_hand(context: FieldContext) -> bool:
 
 
 class Parallel(Spec):
-    """Degrees of parallelism; the number of cards is the product of the data, tensor, pipeline and context degrees.
+    """Degrees of parallelism; the number of GPUs is the product of the data, tensor, pipeline and context degrees.
 
     Experts are split across replicas, so `expert` divides `data`. With `auto`, which holds as long as no degree is set,
-    `planner.plan.sharing` chooses the degrees; with `manual`, cards without a degree are replicas.
+    `planner.plan.sharing` chooses the degrees; with `manual`, GPUs without a degree are replicas.
     """
 
     sharing: Annotated[

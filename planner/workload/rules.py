@@ -563,7 +563,7 @@ INFERENCE_RULES: Final = RuleSet(
     WorkloadRule(
         ("common_prefix", "cache_in_ram_bytes", "profile"),
         lambda prefix, ram, profile: not (prefix or ram) or profile is None or serving_support(profile).caches_prefixes,
-        lambda _prefix, _ram, profile: f"{SOFTWARE[profile].title} has no prefix cache that is estimated",
+        lambda _prefix, _ram, profile: f"a prefix cache of {SOFTWARE[profile].title} is not estimated",
         hint="Engines with one: --profile vllm, sglang or tensorrt-llm.",
         remedies=({"common_prefix": 0, "cache_in_ram_bytes": 0},),
     ),

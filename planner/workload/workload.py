@@ -43,7 +43,7 @@ def _has_slots(context: FieldContext) -> bool:
 
 
 class ServedAdapters(Spec):
-    """LoRA adapters of an engine: how many are on the card at once, their highest rank, and the adapted layers."""
+    """LoRA adapters of an engine: how many are on the GPU at once, their highest rank, and the adapted layers."""
 
     slots: Annotated[
         int,

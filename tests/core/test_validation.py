@@ -49,7 +49,7 @@ def test_a_number_of_bits_names_the_formats_that_have_so_many(bits: str, names: 
 
 def test_a_value_without_a_field_is_told_by_its_reason():
     error = SpecError.from_validation(validation_error(Training, ["not", "an", "object"]))
-    assert (error.field, error.message) == ("", "['not', 'an', 'object'] is no object of named fields")
+    assert (error.field, error.message) == ("", "['not', 'an', 'object'] is not an object of named fields")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_value_without_a_field_is_told_by_its_reason():
         (Training, {"gradient_clipping": "maybe"}, "gradient_clipping: 'maybe' is neither true nor false", ""),
         (Training, {"method": "lora", "lora": {"targets": 3}}, "lora.targets: must be all-linear, not 3", ""),
         (Training, {"method": "qlora", "compute": "fp32"}, "qlora cannot compute in fp32 here: choose amp-bf16", ""),
-        (Inference, {"engine": 3}, "engine: 3 is no object of named fields", ""),
+        (Inference, {"engine": 3}, "engine: 3 is not an object of named fields", ""),
         (Inference, {"image_size": [1, 2, 3]}, "image_size: [1, 2, 3] holds too many values", ""),
         (Plan, {"workload": {"task": "inference"}}, "model: is missing", ""),
         (Plan, {"model": {"id": "m"}, "workload": {"task": "x"}}, "workload: there is no task 'x'; choose ", ""),

@@ -147,7 +147,7 @@ class _Rent(BaseModel):
 
 
 class GpuOutput(Gpu, _Rent):
-    """A card of a list: its record, prices if a query uses them, and with `--fits` the plan's verdict and job."""
+    """A GPU of a list: its record, prices if a query uses them, and with `--fits` the plan's verdict and job."""
 
     street_price_usd: Annotated[float | None, OPTIONAL] = None
     street_price_source: Annotated[str | None, OPTIONAL] = None
@@ -169,7 +169,7 @@ class SystemOutput(System, _Rent):
 
 
 class DetectedCard(Output):
-    """A card of this machine, with the ids of the catalog's cards that it may be."""
+    """A GPU of this machine, with the ids of the catalog's GPUs that it may be."""
 
     index: int
     uuid: str
@@ -201,7 +201,7 @@ class HostOutput(Quantities):
 
 
 class ProcessOutput(Output):
-    """A process on a card."""
+    """A process on a GPU."""
 
     pid: int
     kind: ProcessKind
@@ -223,7 +223,7 @@ class XidOutput(Output):
 
 
 class LinkOutput(Output):
-    """One NVLink of a card; errors are counted since the driver was loaded."""
+    """One NVLink of a GPU; errors are counted since the driver was loaded."""
 
     number: int
     is_active: bool
@@ -246,7 +246,7 @@ class EvidenceOutput(Output):
 
 
 class OtherFindingOutput(Output):
-    """Another finding on the same card."""
+    """Another finding on the same GPU."""
 
     kind: VerdictKind
     severity: str
@@ -254,7 +254,7 @@ class OtherFindingOutput(Output):
 
 
 class DiagnosisOutput(Output):
-    """The verdict on a card, with its evidence; times are monotonic seconds."""
+    """The verdict on a GPU, with its evidence; times are monotonic seconds."""
 
     kind: VerdictKind
     severity: str
@@ -270,7 +270,7 @@ class DiagnosisOutput(Output):
 
 
 class DeviceOutput(Quantities):
-    """A card or MIG instance with its readings, processes, errors and diagnosis."""
+    """A GPU or MIG instance with its readings, processes, errors and diagnosis."""
 
     uuid: str
     name: str
@@ -292,7 +292,7 @@ class DeviceOutput(Quantities):
 
 
 class FaultOutput(Output):
-    """An obstacle to reading the cards, and what to do about it."""
+    """An obstacle to reading the GPUs, and what to do about it."""
 
     kind: str
     severity: str
@@ -317,7 +317,7 @@ class StateOutput(Output):
 
 
 class MonitorOutput(Output):
-    """The cards of this machine or of a recording at one time; without `--once`, one such object a line."""
+    """The GPUs of this machine or of a recording at one time; without `--once`, one such object a line."""
 
     devices: tuple[DeviceOutput, ...]
     host: HostOutput
@@ -325,7 +325,7 @@ class MonitorOutput(Output):
 
 
 class WorkOutput(Output):
-    """The work on a card of a fleet, as its exporter says; empty where it does not."""
+    """The work on a GPU of a fleet, as its exporter says; empty where it does not."""
 
     pod: str
     namespace: str
@@ -334,7 +334,7 @@ class WorkOutput(Output):
 
 
 class FleetCardOutput(Output):
-    """A card or MIG instance of a fleet; `seen` is when it was last read, times are ISO 8601 in UTC."""
+    """A GPU or MIG instance of a fleet; `seen` is when it was last read, times are ISO 8601 in UTC."""
 
     key: str
     host: str
@@ -370,7 +370,7 @@ class FleetServerOutput(Output):
 
 
 class FleetCostsOutput(Output):
-    """Power, energy and rent of a fleet, and what its idle cards cost."""
+    """Power, energy and rent of a fleet, and what its idle GPUs cost."""
 
     power_watts: float
     power_cards: int
@@ -388,7 +388,7 @@ class FleetCostsOutput(Output):
 
 
 class FleetOutput(Output):
-    """The cards of a fleet at one time, the worst first."""
+    """The GPUs of a fleet at one time, the worst first."""
 
     source: str
     at: str
@@ -401,7 +401,7 @@ class FleetOutput(Output):
 
 
 class CardSummaryOutput(Output):
-    """Energy, cost, averages and peaks of a card."""
+    """Energy, cost, averages and peaks of a GPU."""
 
     uuid: str
     name: str

@@ -44,7 +44,7 @@ class ExchangeRate(Spec):
 class Offer(Spec):
     """A machine (instance) for rent, with prices of the whole machine in US dollars, without tax.
 
-    Its card is `gpu`, or one of the `candidates` if the source is ambiguous.
+    Its GPU is `gpu`, or one of the `candidates` if the source is ambiguous.
     """
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")

@@ -77,8 +77,8 @@ class RentalMarket:
         if not rows:
             return None, f"no current {_ADJECTIVES[mode]} offer for the {self.gpu.name} is known"
         return None, (
-            f"no {_ADJECTIVES[mode]} offer for the {self.gpu.name} is comparable, the cheapest because of: "
-            f"{rows[0].remarks[0]}; choose one to rent it"
+            f"no {_ADJECTIVES[mode]} offer for the {self.gpu.name} is comparable "
+            f"(the cheapest: {rows[0].remarks[0]}); choose one to rent it"
         )
 
     def quotes(self) -> Iterator[RentQuote]:

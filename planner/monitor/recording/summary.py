@@ -25,7 +25,7 @@ _SLACK_SECONDS: Final = 60.0
 
 
 class DiagnosedTime(NamedTuple):
-    """A kind of verdict in a recording: its seconds, summed over the cards, the cards, and when it was first found."""
+    """A kind of verdict in a recording: its seconds, summed over the GPUs, the GPUs, and when it was first found."""
 
     kind: str
     seconds: float

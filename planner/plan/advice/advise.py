@@ -139,7 +139,7 @@ class ChangedSetting(Spec):
 class Advice(Spec):
     """Changes that make a plan need less memory or give it more, and their effects.
 
-    `saved_bytes` is the reduction per card. `verdict` is the one after the changes; None without a card, or if the card
+    `saved_bytes` is the reduction per GPU. `verdict` is the one after the changes; None without a GPU, or if the GPU
     cannot run the plan, which `needs` then explains. `slower_by_about` is the known slowdown as a factor, below 1 for a
     faster plan, None if unknown; `costs` describes other costs. `kept` is the fraction of the requested work that is
     still done. `plan` is the plan after the changes.

@@ -133,7 +133,7 @@ class HardwareOption(Spec):
 
     @property
     def cards(self) -> int:
-        """Return the number of cards of all copies."""
+        """Return the number of GPUs of all copies."""
         return self.count * self.copies
 
     @property
@@ -154,7 +154,7 @@ class HardwareOption(Spec):
 
 
 class ExcludedCount(Spec):
-    """Number of cards or offers excluded for the same reason."""
+    """Number of GPUs or offers excluded for the same reason."""
 
     reason: str
     count: int

@@ -25,7 +25,7 @@ Objective = Literal["usd", "cards", "watts"]
 
 
 class ServingWish(Spec):
-    """What a search for the hardware of a service may choose from, and the figure that it minimizes."""
+    """The choices of a search for the hardware of a service, and the figure that it minimizes."""
 
     objective: Objective = "usd"
     gpus: tuple[str, ...] = Field(default=(), description="only these GPUs, by catalog id; empty: all that can be had")
@@ -87,7 +87,7 @@ class ServingOption(Spec):
 
     @property
     def cards(self) -> int:
-        """Return the number of cards of all replicas."""
+        """Return the number of GPUs of all replicas."""
         return self.replicas * self.cards_per_replica
 
     @property

@@ -40,7 +40,7 @@ FORMAT_VERSIONS: Final[dict[str, str]] = {
 
 
 class ReadKey(Spec):
-    """A key of a file that set a workload field, the model or the number of cards."""
+    """A key of a file that set a workload field, the model or the number of GPUs."""
 
     key: str
     value: str
@@ -65,7 +65,7 @@ class AssumedKey(Spec):
 class Recipe(Spec):
     """A workload read from another program's file, with a record of every key.
 
-    `model` is the model name in the file, `cards` the number of cards, and `gpu` the catalog id of their kind, if the
+    `model` is the model name in the file, `cards` the number of GPUs, and `gpu` the catalog id of their kind, if the
     file states them.
     """
 

@@ -45,7 +45,7 @@ def ram_bytes_per_s(name: str | None) -> float:
         return float(named[1]) * 1e6 * _CHANNEL_BYTES * int(named[2])
     if measured := _MEASURED.fullmatch(text):
         return float(measured[1]) * 1e9
-    raise ValueError(f"{text[:40]!r} is no RAM such as DDR5-5600x2, and no bandwidth such as 89.6GB/s")
+    raise ValueError(f"{text[:40]!r} is neither RAM such as DDR5-5600x2 nor a bandwidth such as 89.6GB/s")
 
 
 def known_ram(name: str | None) -> str | None:

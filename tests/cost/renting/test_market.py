@@ -64,7 +64,7 @@ def test_without_an_offer_the_reason_is_given(catalog: Catalog, today: date) -> 
     odd = OFFER.evolve(price_kind="from")
     chosen, reason = market(catalog, today, odd).choose()
     assert chosen is None
-    assert reason.startswith(f"no on-demand offer for the {name} is comparable, the cheapest because of: ")
+    assert reason.startswith(f"no on-demand offer for the {name} is comparable (the cheapest: ")
 
 
 def test_the_cheapest_that_can_be_compared_is_taken(catalog: Catalog, today: date) -> None:

@@ -147,12 +147,12 @@ def refused_downloads() -> Iterator[None]:
 
     def lookup(host: Any, *args: Any, **kwargs: Any) -> Any:
         if host not in _LOCAL_HOSTS:
-            raise DownloadRefusedError(f"{host}: a trace has no network")
+            raise DownloadRefusedError(f"{host}: a trace has no access to the network")
         return original_lookup(host, *args, **kwargs)
 
     def connect(connection: socket.socket, address: Any) -> None:
         if isinstance(address, tuple) and address[0] not in _LOCAL_HOSTS:
-            raise DownloadRefusedError(f"{address[0]}: a trace has no network")
+            raise DownloadRefusedError(f"{address[0]}: a trace has no access to the network")
         original_connect(connection, address)
 
     with patched_attributes(socket, getaddrinfo=lookup), patched_attributes(socket.socket, connect=connect):
