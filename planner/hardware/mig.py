@@ -7,7 +7,7 @@ and MPS, processes share all of these. Slices have no peer access to other slice
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, NamedTuple, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -76,7 +76,7 @@ class MigTable(Spec):
         return found
 
 
-class PlacedSlice(NamedTuple):
+class PlacedSlice(Spec):
     """A slice and the memory slice of the card at which it starts."""
 
     profile: str
