@@ -188,7 +188,7 @@ def _has_no_effect(requested: Workload, used: Workload, field: WorkloadField) ->
         return True
     if field.name.startswith("parallel."):
         is_open = requested.parallel.is_open
-        return field.default is not None or (is_open and used.parallel != requested.parallel.replaced(data=1))
+        return field.default is not None or (is_open and used.parallel != requested.parallel.evolve(data=1))
     if field.name.startswith("alignment.") and isinstance(used, Training):
         return field.name.removeprefix("alignment.") in used.alignment.unused
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None

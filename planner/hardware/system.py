@@ -1,12 +1,11 @@
 """Complete systems as they are sold or rented: servers, racks, workstations, cloud instances and TPU slices."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from pydantic import Field
 
-from planner.base import Spec
+from planner.base import Spec, record
 from planner.hardware.gpu import DayOrLess, FigureNote, Gpu, Provenance, find_provenance, parse_link_bytes_per_s
 
 SystemKind = Literal["server", "baseboard", "rack", "workstation", "cloud instance", "pod slice", "pod"]
@@ -74,7 +73,7 @@ def total_of_equal(count: int | None, each: float | None) -> float | None:
     return None if count is None or each is None else count * each
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EquippedSystem:
     """A system with its accelerator's record, which is None if the catalog does not name the accelerator."""
 

@@ -8,7 +8,6 @@ correction and page tables. Windows reports nearly the physical memory, but with
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
-from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.units import GIB
 
@@ -18,7 +17,7 @@ _MIN_DEVICES: Final = 3
 _APPLE_LARGE_BYTES: Final = 32 * GIB
 
 
-class UsableMemory(Spec):
+class UsableMemory(NamedTuple):
     """Usable memory of one device in bytes, with its uncertainty interval; plans use `bytes`."""
 
     bytes: int

@@ -19,7 +19,7 @@ from planner.memory.corrections import (
 )
 from planner.memory.fit import CardFit, DeviceMemory, device_share, judge_bytes, memory_result, platform_notes
 from planner.memory.overhead import FixedOverhead, FrameworkOverhead, fixed_overhead, framework_overhead, overhead_term
-from planner.memory.parallel.pipeline import ExtraMicroBatches
+from planner.memory.parallel.micro_batches import ExtraMicroBatches
 from planner.memory.parallel.placing import (
     CardGroup,
     LoadedCards,

@@ -91,7 +91,8 @@ def _stored_sizes(tensor: Tensor, number: int, scheme: Scheme) -> Iterator[int]:
     if scheme.family != "plain" and tensor.role not in MATRIX_ROLES:
         yield elements * KEPT_BYTES
         return
-    yield int(elements * scheme.data_bits / 8)
+    bits = scheme.data_bits
+    yield elements * bits.numerator // (8 * bits.denominator)
     columns = tensor.shape[-1] if tensor.shape else 1
     rows = elements // columns
     yield from (int(item.size_bytes * item.overhead_count(rows, columns)) for item in scheme.overheads)

@@ -15,7 +15,7 @@ _SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoade
 """libyaml's loader, which reads the largest file in less than a second, or PyYAML's own."""
 
 
-class _StrictLoader(_SafeLoader):  # type: ignore[misc, valid-type]  # the class depends on what PyYAML was built with
+class _StrictLoader(_SafeLoader):  # type: ignore[misc]  # the class depends on what PyYAML was built with
     """Loader that rejects repeated keys, which YAML forbids and PyYAML accepts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:

@@ -103,7 +103,7 @@ class Plan(Spec):
         description="settings of the cost estimate: the job, and terms of renting and owning",
     )
 
-    def with_parts(self, **parts: object) -> Self:
+    def with_parts(self, **parts: object) -> "Plan":
         """Return a copy with other values of fields, each valid by itself; only what goes together is checked.
 
         The result is that of `evolve`. A plan of a file needs the validator of all its parts, which takes as long to
@@ -113,9 +113,10 @@ class Plan(Spec):
             pydantic.ValidationError: If the number of cards is out of range, or not that of the workload's cards.
         """
         fields = {name: getattr(self, name) for name in self.model_fields_set}
-        plan = type(self).model_construct(**{**fields, **parts})
-        is_valid = 1 <= plan.count <= MOST_CARDS and _named_card_count(plan.workload) in (0, plan.count)
-        return plan if is_valid else self.evolve(**parts)
+        plan = Plan.model_construct(**{**fields, **parts})
+        if 1 <= plan.count <= MOST_CARDS and _named_card_count(plan.workload) in (0, plan.count):
+            return plan
+        return self.evolve(**parts)
 
     @model_validator(mode="before")
     @classmethod

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.parallel.pipeline import NO_EXTRA, ExtraMicroBatches, with_extra_micro_batches
+from planner.memory.parallel.micro_batches import NO_EXTRA, ExtraMicroBatches, with_extra_micro_batches
 from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.software import serving_memory, sharding_strategy_of
 from planner.memory.software.base import SoftwareMemory

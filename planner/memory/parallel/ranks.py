@@ -9,14 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.parallel.pipeline import (
+from planner.memory.parallel.micro_batches import (
     ExtraMicroBatches,
-    Stage,
     extra_micro_batches,
     micro_batches_in_flight,
-    stages_of,
     with_extra_micro_batches,
 )
+from planner.memory.parallel.pipeline import Stage, stages_of
 from planner.memory.parallel.sharding import REPLICAS, ShardingStrategy, SharedStep, per_card_workload
 from planner.memory.parallel.shares import PersistentBuffers, communication_term
 from planner.memory.parallel.tensor import tensor_share

@@ -10,7 +10,7 @@ from planner.errors import SpecError
 from planner.memory.inference.kv_cache import kv_cache_term, without_windows
 from planner.memory.inference.scratch import scratch_term
 from planner.memory.logits import output_logits_term, output_width
-from planner.memory.parallel.pipeline import stage_layers
+from planner.memory.parallel.layer_splitting import stage_layers
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision
 from planner.memory.result import Term

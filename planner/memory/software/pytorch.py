@@ -9,7 +9,7 @@ from typing import Final
 from planner.memory.chance import Spread
 from planner.memory.parallel.deepspeed import DEEPSPEED_ZERO
 from planner.memory.parallel.fsdp import FSDP
-from planner.memory.parallel.pipeline import stage_layers
+from planner.memory.parallel.layer_splitting import stage_layers
 from planner.memory.parallel.sharding import REPLICAS, ShardingStrategy
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision

@@ -8,7 +8,7 @@ from typing import Final
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.chance import Spread
 from planner.memory.inference.timeline import inference_timeline
-from planner.memory.parallel.pipeline import without_empty_stages
+from planner.memory.parallel.layer_splitting import without_empty_stages
 from planner.memory.parallel.shares import partial_term
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.software.base import ServingMemory

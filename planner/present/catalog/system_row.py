@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from planner.base import record
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.software_support import SoftwareFact, software_target, unsupported_formats
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from planner.plan.placement import SystemFit
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SystemRow(EquippedSystem):
     """A whole machine with its accelerator, if that is in the catalog, the plan's verdict and its rents.
 

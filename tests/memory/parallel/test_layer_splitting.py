@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_models import llama, small_llama
 
-from planner.memory.parallel.pipeline import stage_layers
+from planner.memory.parallel.layer_splitting import stage_layers
 from planner.memory.parallel.ranks import layers_of_stages
 from planner.memory.software import memory_of
 from planner.memory.software.llama_cpp import layers_by_memory

@@ -84,7 +84,7 @@ def test_other_processes_take_layers_away():
     hardware = bundled().hardware
     gpu = hardware.gpu("rtx-4090")
     full, small = (
-        CardGroup(hardware.gpu(name), hardware.usable_memory(gpu).evolve(bytes=size * GIB))
+        CardGroup(hardware.gpu(name), hardware.usable_memory(gpu)._replace(bytes=size * GIB))
         for name, size in (("rtx-4090", 24), ("rtx-3090", 12))
     )
     splits = [

@@ -5,7 +5,7 @@ from memory_samples import on_card, result, seen
 from small_models import bundled, small_llama
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.result import CachePool
+from planner.memory.result import CachePool, bytes_by_certainty
 from planner.present.format import THIN
 from planner.present.memory.verdict import (
     certainty_sentence,
@@ -140,10 +140,10 @@ def test_exact_measured_and_assumed_bytes_are_stated_separately():
     assert confidence_sentence(unlikely).replace(THIN, " ") == "65 % sure."
     assert confidence_sentence(on_card(12 * GIB, "tight", fit_probability=0.6)) == ""
     exact = tuple(term for term in result.terms if term.certainty == "exact")
-    bare = result.evolve(terms=exact, fit_probability=None)
+    bare = result.evolve(terms=exact, certain_bytes=bytes_by_certainty(exact), fit_probability=None)
     assert certainty_sentence(bare).replace(THIN, " ").endswith(" counted exactly.")
     assert "," not in certainty_sentence(bare)
-    assert certainty_sentence(bare.evolve(terms=())) == ""
+    assert certainty_sentence(bare.evolve(terms=(), certain_bytes=bytes_by_certainty(()))) == ""
 
 
 @pytest.mark.parametrize(("memory", "count", "sentence", "phrase"), CASES)

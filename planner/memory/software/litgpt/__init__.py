@@ -13,7 +13,7 @@ from planner.errors import SpecError
 from planner.memory.inference.kv_cache import kv_cache_term, with_changed_attention
 from planner.memory.inference.scratch import scratch_term
 from planner.memory.logits import bytes_with_fp32_copy, output_logits_term, output_width
-from planner.memory.parallel.pipeline import without_empty_stages
+from planner.memory.parallel.layer_splitting import without_empty_stages
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision
 from planner.memory.result import Term

@@ -7,7 +7,7 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 from planner.memory.inference.engine import served_adapters_term, verified_rows
 from planner.memory.logits import output_width
-from planner.memory.parallel.pipeline import without_empty_stages
+from planner.memory.parallel.layer_splitting import without_empty_stages
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermPart
 from planner.memory.software.base import ServingMemory
