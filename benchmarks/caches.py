@@ -33,7 +33,7 @@ from answer_cases import MODELS, grid_cases
 
 import planner
 
-_LONGEST_SECONDS: Final = 20
+_LONGEST_SECONDS: Final = 5
 _INPUTS: Final = 6
 _NOT_LOADED: Final = ("planner.gui", "planner.trace.worker", "planner.__main__")
 _ESSENTIAL: Final = re.compile(r"base.Spec._value_hash|.*Catalog\._\w+_by_\w+")
