@@ -7,7 +7,14 @@ import pytest
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
 from planner.performance.setting import TimeSetting
-from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu, resolved_fit, with_resolved_sharing
+from planner.plan.evaluate import (
+    architecture_of,
+    evaluate,
+    fits_by_gpu,
+    resolved_fit,
+    shared_fits_among,
+    with_resolved_sharing,
+)
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.sharing import SharedFit, SharingScheme, _choose, sharing_counts, sharing_schemes, tensor_domain
 from planner.plan.solve import fewest_cards, largest_that_fits
@@ -188,7 +195,8 @@ def test_a_search_may_share_what_the_plan_does_not_need_to_share(catalog):
 
 def test_the_other_settings_of_time_leave_the_verdicts_as_they_are(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=TRAINING["hf"], count=2)
-    assert fits_by_gpu(plan, catalog) is fits_by_gpu(plan.evolve(timing=TimeSetting(compiled=True)), catalog)
+    compiled = plan.evolve(timing=TimeSetting(compiled=True))
+    assert shared_fits_among(plan, catalog, None, 2) is shared_fits_among(compiled, catalog, None, 2)
 
 
 def test_ways_without_an_estimate_are_passed_over(catalog):

@@ -1,10 +1,8 @@
 """Usage of the host's CPUs, memory, disks and network."""
 
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import psutil
@@ -152,17 +150,10 @@ def _seconds_by_cpu() -> tuple[CpuSeconds, ...]:
 
 def _disk_counters() -> dict[str, int]:
     with suppress(OSError, RuntimeError):
-        counters = psutil.disk_io_counters(perdisk=True, nowrap=False) or {}
-        # psutil's own sum asks Linux for each name whether it is a disk, every time.
-        disks = [one for name, one in counters.items() if _is_whole_disk(name)]
-        if disks:
-            return {name: sum(getattr(disk, name) for disk in disks) for name in ("read_bytes", "write_bytes")}
+        counters = psutil.disk_io_counters(nowrap=False)
+        if counters is not None:
+            return {name: getattr(counters, name) for name in ("read_bytes", "write_bytes")}
     return {}
-
-
-def _is_whole_disk(name: str) -> bool:
-    """Return whether a name is that of a disk instead of a part of one, which Linux counts too."""
-    return not sys.platform.startswith("linux") or Path("/sys/block", name.replace("/", "!")).exists()
 
 
 def _network_counters() -> dict[str, int]:
