@@ -71,8 +71,8 @@ _PARAMETER_SHARDING_STAGE: Final = 3
 COUNT_HINT: Final = "Change one of them or the number of GPUs."
 
 
-class Refusal(NamedTuple):
-    """Why a workload breaks a rule: the field to blame, the reason, and a hint."""
+class RuleRefusal(NamedTuple):
+    """Field that is to blame for a broken rule, the reason, and a hint."""
 
     field: str
     reason: str
@@ -104,10 +104,10 @@ class WorkloadRule:
         """Return the values of the rule's fields, in order."""
         return tuple(map(read, self.fields))
 
-    def refusal(self, *values: object) -> Refusal:
+    def refusal(self, *values: object) -> RuleRefusal:
         """Return the refusal of `values`, which break the rule."""
         reason, hint = (text if isinstance(text, str) else text(*values) for text in (self.message, self.hint))
-        return Refusal(self.blames or self.fields[0], reason, hint)
+        return RuleRefusal(self.blames or self.fields[0], reason, hint)
 
     def concerns(self, task: str) -> bool:
         """Return whether the rule applies to `task`."""
@@ -145,7 +145,7 @@ class RuleSet:
         if refusal := self._refusal(*self._values(workload), **context):
             raise SpecError(refusal.field, refusal.reason, refusal.hint)
 
-    def _first_refusal(self, *values: object, **context: object) -> Refusal | None:
+    def _first_refusal(self, *values: object, **context: object) -> RuleRefusal | None:
         fields = dict(zip(self._names, values, strict=True))
         read = field_reader(SimpleNamespace(**fields), **context)
         value_tuples = (rule.values(read) for rule in self.rules)
