@@ -17,7 +17,10 @@ else:
 
 
 class _SpecType(_ModelType):
-    """Type of the classes of values, which reports wrong fields of a direct call in plain words."""
+    """Type of the classes of values, which reports wrong fields of a direct call in plain words.
+
+    Not an `__init__`: pydantic would call it for every value inside another, and lose the place of what is wrong there.
+    """
 
     model_fields: Mapping[str, object]
 

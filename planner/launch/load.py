@@ -19,7 +19,7 @@ from planner.storage import UnreadableFileError, decode_text, read_regular
 from planner.units import MIB
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.detect import read_recipe
-from planner.workload.recipes.recipe import Format, Recipe
+from planner.workload.recipes.recipe import Recipe
 from planner.workload.recipes.servers import parse_options
 from planner.workload.recipes.torchtitan import torchtitan_options
 
@@ -46,7 +46,7 @@ class _Program(NamedTuple):
     """
 
     words: tuple[str, ...]
-    kind: Format | None = None
+    kind: str | None = None
     file_option: str = ""
     parse: Callable[[tuple[str, ...]], dict[str, object]] = parse_options
     launcher: Launcher | None = None

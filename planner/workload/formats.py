@@ -1,7 +1,7 @@
 """Weight formats that each training method and inference program allows, and the programs' names for them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
 from planner.models.architecture import Architecture
@@ -88,24 +88,31 @@ def default_profile(
     return next(iter(owners), next(name for name in SERVERS if serving_support(name).containers[0] == container))
 
 
-def incompatibility(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:
-    """Return reason and hint if `profile` cannot run weight files in the format `weights`, else an empty tuple."""
+class Incompatibility(NamedTuple):
+    """Reason why a program cannot run weight files, and a hint; both empty if it can."""
+
+    reason: str = ""
+    hint: str = ""
+
+
+def incompatibility(profile: str, weights: str | None, architecture: Architecture) -> Incompatibility:
+    """Return why `profile` cannot run weight files in the format `weights`."""
     if architecture.kind == "diffusion":
-        return ()
+        return Incompatibility()
     containers, stored = serving_support(profile).containers, _format_to_run(profile, weights, architecture)
     formats = serving_support(profile).weight_formats
     title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
     if formats and stored not in formats:
         hint = f"Choose {' or '.join(SCHEMES[name].title for name in formats)}, or another profile."
-        return f"{SOFTWARE[profile].title} does not run {title}", hint
+        return Incompatibility(f"{SOFTWARE[profile].title} does not run {title}", hint)
     is_gguf = _is_gguf(stored, architecture)
     if "safetensors" not in containers and not is_gguf and stored not in _gguf_names(architecture):
         hint = f"Choose a GGUF format: {', '.join(GGUF_FILE_TYPES)}."
-        return f"{SOFTWARE[profile].title} runs GGUF files, not {title}", hint
+        return Incompatibility(f"{SOFTWARE[profile].title} runs GGUF files, not {title}", hint)
     if "gguf" not in containers and is_gguf and (stored not in _PLAIN_NAMES or architecture.container == "gguf"):
         hint = "Choose the profile llama.cpp, or plain weights."
-        return "transformers converts GGUF files to plain tensors when loading them", hint
-    return ()
+        return Incompatibility("transformers converts GGUF files to plain tensors when loading them", hint)
+    return Incompatibility()
 
 
 def loaded_format(profile: str, weights: str | None, architecture: Architecture, compute: str) -> str:

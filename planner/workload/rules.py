@@ -21,13 +21,14 @@ from planner.workload.formats import (
     BASE_FORMATS,
     DEFAULT_GGUF,
     EXCLUSIVE_FIELDS,
+    Incompatibility,
     default_profile,
     formats_for,
     incompatibility,
     is_plain,
     plain_formats,
 )
-from planner.workload.optimizers import OPTIMIZERS
+from planner.workload.optimizers import OPTIMIZERS, Optimizer
 from planner.workload.software.registry import (
     DEFAULT,
     SERVERS,
@@ -64,10 +65,17 @@ _RESET_PARALLELISM: Final = {
 }
 _PRECISIONS: Final[tuple[Compute, ...]] = ("amp-bf16", "bf16", "amp-fp16", "fp16", "fp32")
 _ENGINE_SETTINGS: Final = tuple(f"engine.{name}" for name in setting_names())
-_FP32_ONLY: Final = "SOAP multiplies gradients by fp32 matrices: train parameters in fp32"
 _PARAMETER_SHARDING_STAGE: Final = 3
 """ZeRO stage that shards parameters besides gradients and optimizer states."""
 COUNT_HINT: Final = "Change one of them or the number of GPUs."
+
+
+class RuleRefusal(NamedTuple):
+    """Field that is to blame for a broken rule, the reason, and a hint."""
+
+    field: str
+    reason: str
+    hint: str
 
 
 class WorkloadRule(NamedTuple):
@@ -94,10 +102,10 @@ class WorkloadRule(NamedTuple):
         """Return the values of the rule's fields, in order."""
         return tuple(map(read, self.fields))
 
-    def refusal(self, *values: object) -> tuple[str, str, str]:
-        """Return field, reason and hint of the error for `values`, which break the rule."""
+    def refusal(self, *values: object) -> RuleRefusal:
+        """Return the refusal of `values`, which break the rule."""
         reason, hint = (text if isinstance(text, str) else text(*values) for text in (self.message, self.hint))
-        return self.blames or self.fields[0], reason, hint
+        return RuleRefusal(self.blames or self.fields[0], reason, hint)
 
     def concerns(self, task: str) -> bool:
         """Return whether the rule applies to `task`."""
@@ -124,7 +132,7 @@ class RuleSet:
             HintedError: If a rule does not hold.
         """
         if refusal := self._refusal(*self._values(model)):
-            raise HintedError(*refusal[1:])
+            raise HintedError(refusal.reason, refusal.hint)
 
     def check(self, workload: object, **context: object) -> None:
         """Check the rules on a workload; `context` has the number of GPUs (`count`) and the architecture (`model`).
@@ -133,9 +141,9 @@ class RuleSet:
             SpecError: If a rule does not hold, with the field that the rule blames.
         """
         if refusal := self._refusal(*self._values(workload), **context):
-            raise SpecError(*refusal)
+            raise SpecError(refusal.field, refusal.reason, refusal.hint)
 
-    def _first_refusal(self, *values: object, **context: object) -> tuple[str, str, str] | None:
+    def _first_refusal(self, *values: object, **context: object) -> RuleRefusal | None:
         fields = dict(zip(self._names, values, strict=True))
         read = field_reader(SimpleNamespace(**fields), **context)
         value_tuples = (rule.values(read) for rule in self.rules)
@@ -216,6 +224,10 @@ def _trains_in_16_bits(weights: str | None, compute: Compute) -> bool:
     return (weights or compute) in ("bf16", "fp16")
 
 
+def _fp32_only_message(optimizer: Optimizer, *_: object) -> str:
+    return f"{OPTIMIZERS[optimizer].title} multiplies gradients by fp32 matrices: train parameters in fp32"
+
+
 def _max_zero_stage(profile: str, stages: int) -> int:
     own = training_support(profile)
     return min(own.zero_limit, own.zero_limit_in_pipeline) if stages > 1 else own.zero_limit
@@ -258,7 +270,7 @@ def _weight_file_conflict(
     engine: EngineSettings | Mapping[str, object],
     model: Architecture,
     *own: object,
-) -> tuple[str, ...]:
+) -> Incompatibility:
     runner = profile or default_profile(_explicit_setting_names(engine), own, weights, model)
     return incompatibility(runner, weights, model)
 
@@ -479,13 +491,13 @@ TRAINING_RULES: Final = RuleSet(
         lambda optimizer, method, weights, compute: (
             not OPTIMIZERS[optimizer].fp32_only or _trains_adapters(method) or not _trains_in_16_bits(weights, compute)
         ),
-        _FP32_ONLY,
+        _fp32_only_message,
         remedies=({"weights": None, "compute": "amp-bf16"}, {"optimizer": RESET}),
     ),
     WorkloadRule(
         ("optimizer", "lora.adapter_dtype"),
         lambda optimizer, adapters: not (OPTIMIZERS[optimizer].fp32_only and adapters == "bf16"),
-        _FP32_ONLY,
+        _fp32_only_message,
         narrows=("lora.adapter_dtype",),
         remedies=({"lora.adapter_dtype": "fp32"}, {"optimizer": RESET}),
     ),
@@ -594,9 +606,9 @@ INFERENCE_RULES: Final = RuleSet(
 WEIGHT_FILE_RULES: Final = RuleSet(
     WorkloadRule(
         ("weights", "profile", "engine", "model", *EXCLUSIVE_FIELDS),
-        lambda *values: not _weight_file_conflict(*values),
-        lambda *values: _weight_file_conflict(*values)[0],
-        hint=lambda *values: _weight_file_conflict(*values)[1],
+        lambda *values: not _weight_file_conflict(*values).reason,
+        lambda *values: _weight_file_conflict(*values).reason,
+        hint=lambda *values: _weight_file_conflict(*values).hint,
         remedies=(
             {"weights": None},
             {"weights": DEFAULT_GGUF},

@@ -53,10 +53,10 @@ def test_the_engine_follows_the_settings_and_then_the_weights(llama):
 
 
 def test_each_engine_runs_its_own_files_only(llama):
-    assert incompatibility("hf", "nf4", llama) == ()
-    assert incompatibility("llama.cpp", "Q4_K_M", llama) == ()
-    assert "runs GGUF files" in incompatibility("llama.cpp", "nf4", llama)[0]
-    assert "converts GGUF files to plain tensors" in incompatibility("hf", "Q4_K_M", llama)[0]
+    assert not incompatibility("hf", "nf4", llama).reason
+    assert not incompatibility("llama.cpp", "Q4_K_M", llama).reason
+    assert "runs GGUF files" in incompatibility("llama.cpp", "nf4", llama).reason
+    assert "converts GGUF files to plain tensors" in incompatibility("hf", "Q4_K_M", llama).reason
 
 
 def test_plain_formats_have_other_names_in_gguf_files(llama):
@@ -67,6 +67,6 @@ def test_plain_formats_have_other_names_in_gguf_files(llama):
 
 def test_llama_cpp_keeps_mxfp4_for_experts_only(llama):
     experts = load_catalog().models.model("openai/gpt-oss-20b")
-    assert incompatibility("llama.cpp", None, experts) == ()
+    assert not incompatibility("llama.cpp", None, experts).reason
     assert native_format_name("llama.cpp", "mxfp4", experts) == "MXFP4_MOE"
-    assert "runs GGUF files" in incompatibility("llama.cpp", "mxfp4", llama)[0]
+    assert "runs GGUF files" in incompatibility("llama.cpp", "mxfp4", llama).reason

@@ -205,7 +205,7 @@ def test_a_rule_is_refused_and_obeyed(catalog, before, answer, count):
         with pytest.raises((ValidationError, SpecError)) as refused:
             evaluate(plan.evolve(workload=made(changed(before, answer)), count=answer.get("count", count)), catalog)
         read = draft_of(before, answer, count, architecture).value
-        reasons = [rule.refusal(*rule.values(read))[1] for rule in broken if rule not in EDITING_RULES.rules]
+        reasons = [rule.refusal(*rule.values(read)).reason for rule in broken if rule not in EDITING_RULES.rules]
         assert any(reason in str(refused.value) for reason in reasons)
     asked = {name if name == "count" else f"workload.{name}": value for name, value in answer.items()}
     resolved = resolve_conflicts(plan, asked, catalog)

@@ -1,6 +1,6 @@
 """Result of reading a training file or the command of a server that was written for another program."""
 
-from typing import Final, Literal
+from typing import Final, NamedTuple
 
 from pydantic import Field
 
@@ -9,34 +9,56 @@ from planner.workload.software.registry import SOFTWARE
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-Format = Literal[
-    "axolotl", "trl", "transformers", "deepspeed", "accelerate", "llama-factory", "peft", "ollama", "torchtitan"
-]
-"""Formats that are known by their keys; the commands of other programs have the programs' names."""
 
-FORMAT_TITLES: Final[dict[str, str]] = {
-    "axolotl": "axolotl",
-    "trl": "TRL",
-    "transformers": "transformers TrainingArguments",
-    "deepspeed": "DeepSpeed",
-    "accelerate": "accelerate",
-    "llama-factory": "LLaMA-Factory",
-    "peft": "PEFT's adapters",
-    "ollama": "Ollama",
-    "torchtitan": "torchtitan",
+def split_keys(text: str) -> frozenset[str]:
+    """Return the blank-separated keys in `text`."""
+    return frozenset(text.split())
+
+
+class RecipeFormat(NamedTuple):
+    """A format of files, known by its keys: its title, the version whose source defines keys and defaults, and marks.
+
+    A file with one of the keys `marks` is of this format; without marks, it is known otherwise. The commands of other
+    programs have no format but the programs' names.
+    """
+
+    title: str
+    version: str
+    marks: frozenset[str] = frozenset()
+
+
+TRAINER_MARKS: Final = split_keys(
+    "per_device_train_batch_size per_gpu_train_batch_size optim gradient_checkpointing max_grad_norm"
+)
+FORMATS: Final[dict[str, RecipeFormat]] = {
+    "peft": RecipeFormat("PEFT's adapters", "PEFT 0.21", frozenset({"peft_type"})),
+    "accelerate": RecipeFormat(
+        "accelerate", "accelerate 1.15.0.dev0", frozenset({"distributed_type", "compute_environment"})
+    ),
+    "axolotl": RecipeFormat("axolotl", "axolotl 0.19.0", frozenset({"base_model"})),
+    "llama-factory": RecipeFormat(
+        "LLaMA-Factory",
+        "LLaMA-Factory 0.9.6.dev0",
+        frozenset({"finetuning_type", "lora_target", "quantization_bit", "stage"}),
+    ),
+    "trl": RecipeFormat(
+        "TRL",
+        "TRL 1.10.0.dev0",
+        split_keys(
+            "model_name_or_path use_peft max_length packing dataset_name dataset_text_field loss_type "
+            "completion_only_loss"
+        ),
+    ),
+    "transformers": RecipeFormat("transformers TrainingArguments", "transformers 5.23.0", TRAINER_MARKS),
+    "deepspeed": RecipeFormat(
+        "DeepSpeed",
+        "DeepSpeed 0.16.5",
+        frozenset({"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size"}),
+    ),
+    "ollama": RecipeFormat("Ollama", "Ollama 0.30"),
+    "torchtitan": RecipeFormat("torchtitan", "torchtitan 0.3.0"),
 }
-FORMAT_VERSIONS: Final[dict[str, str]] = {
-    "axolotl": "axolotl 0.19.0",
-    "trl": "TRL 1.10.0.dev0",
-    "transformers": "transformers 5.23.0",
-    "deepspeed": "DeepSpeed 0.16.5",
-    "accelerate": "accelerate 1.15.0.dev0",
-    "llama-factory": "LLaMA-Factory 0.9.6.dev0",
-    "peft": "PEFT 0.21",
-    "ollama": "Ollama 0.30",
-    "torchtitan": "torchtitan 0.3.0",
-}
-"""Program versions whose source code defines the keys and defaults."""
+"""Formats by name; a file is of the first whose marks it has."""
 
 
 class ReadKey(Spec):
@@ -81,7 +103,8 @@ class Recipe(Spec):
     @property
     def title(self) -> str:
         """Return the display name of the program that the file is for."""
-        return FORMAT_TITLES.get(self.format) or SOFTWARE[self.format].title
+        own = FORMATS.get(self.format)
+        return own.title if own else SOFTWARE[self.format].title
 
     @property
     def not_estimated(self) -> tuple[IgnoredKey, ...]:
@@ -92,8 +115,3 @@ class Recipe(Spec):
 NOT_ESTIMATED: Final = "not estimated"
 UNKNOWN: Final = "unknown"
 NEUTRAL: Final = "does not change memory"
-
-
-def split_keys(text: str) -> frozenset[str]:
-    """Return the blank-separated keys in `text`."""
-    return frozenset(text.split())

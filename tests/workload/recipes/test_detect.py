@@ -4,7 +4,7 @@ import pytest
 from training_files import AXOLOTL_QLORA, FSDP_2, LLAMA_FACTORY, TRL, ZERO_2, read
 
 from planner.workload.recipes.detect import detect_format
-from planner.workload.recipes.recipe import FORMAT_TITLES, FORMAT_VERSIONS
+from planner.workload.recipes.recipe import FORMATS
 
 EXAMPLES = {
     "axolotl": AXOLOTL_QLORA,
@@ -20,8 +20,7 @@ EXAMPLES = {
 def test_the_program_is_told_by_its_keys_and_every_key_has_an_account(kind, config):
     recipe = read(config)
     assert recipe.format == kind == detect_format(config)
-    assert recipe.title == FORMAT_TITLES[kind]
-    assert kind in FORMAT_VERSIONS
+    assert recipe.title == FORMATS[kind].title
     told = {entry.key.partition(".")[0] for entry in (*recipe.read, *recipe.ignored)}
     assert set(config) <= told
     assert not [entry.key for entry in recipe.ignored if entry.reason == "unknown"]

@@ -1,6 +1,6 @@
 """Recipes: titles, and the keys that estimates leave out."""
 
-from planner.workload.recipes.recipe import FORMAT_TITLES, NEUTRAL, IgnoredKey, Recipe, split_keys
+from planner.workload.recipes.recipe import FORMATS, NEUTRAL, IgnoredKey, Recipe, split_keys
 from planner.workload.training import Training
 
 
@@ -12,7 +12,7 @@ def test_unsupported_and_unknown_keys_are_not_estimated() -> None:
     )
     recipe = Recipe(format="trl", workload=Training(), ignored=ignored)
     assert [entry.key for entry in recipe.not_estimated] == ["torch_compile", "hello"]
-    assert recipe.title == FORMAT_TITLES["trl"]
+    assert recipe.title == FORMATS["trl"].title
 
 
 def test_keys_are_separated_by_blanks_and_lines() -> None:
