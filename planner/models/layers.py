@@ -296,7 +296,7 @@ class LayerGroup(Spec):
 
 
 class ImageReading(Spec):
-    """How a vision-language model reads the images of its prompts, and what its code keeps of them meanwhile."""
+    """The reading of a prompt's images by a vision-language model, and what its code keeps of them meanwhile."""
 
     packing: Packing = Field(
         default="apart",
