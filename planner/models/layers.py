@@ -10,7 +10,16 @@ from planner.base import Spec
 
 Role = Literal["linear", "expert", "embedding", "head", "norm", "bias", "router", "conv", "other"]
 Activation = Literal[
-    "silu", "gelu", "gelu-tanh", "gelu-new", "gelu-bloom", "quick-gelu", "relu", "relu2", "clamped-swiglu"
+    "silu",
+    "gelu",
+    "gelu-tanh",
+    "gelu-new",
+    "gelu-fast",
+    "gelu-bloom",
+    "quick-gelu",
+    "relu",
+    "relu2",
+    "clamped-swiglu",
 ]
 Grouping = Literal["native", "broadcast", "copied"]
 LossInput = Literal["fp32-copy", "logits", "biased-logits"]
@@ -290,7 +299,7 @@ class LayerGroup(Spec):
 
 
 class ImageReading(Spec):
-    """How a vision-language model reads the images of its prompts, and what its code keeps of them meanwhile."""
+    """The reading of a prompt's images by a vision-language model, and what its code keeps of them meanwhile."""
 
     packing: Packing = Field(
         default="apart",

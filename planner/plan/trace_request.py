@@ -8,7 +8,7 @@ from planner.dtypes import AS_STORED, SCHEMES
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.training.adapters.trained import matches_pattern
-from planner.models.architecture import Architecture
+from planner.models.architecture import Architecture, Tensor
 from planner.models.load import load_config
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.config_json import stored_dtype
@@ -121,9 +121,25 @@ def _frozen_patterns(architecture: Architecture, trainable: tuple[str, ...]) -> 
             yield tensor.name
     for group in stack.groups:
         for place in group.places or range(group.count):
-            for tensor in group.layer.tensors:
-                if not _matches_any(f"layers.{place}.{tensor.name}", trainable):
-                    yield f"*.{place}.{tensor.name}"
+            tensors = group.layer.tensors
+            trained = [one for one in tensors if _matches_any(f"layers.{place}.{one.name}", trainable)]
+            whole = not any(one.role in ("expert", "router") for one in trained)
+            names = (_name_in_network(one) if whole else one.name for one in tensors if one not in trained)
+            yield from (f"*.{place}.{name}" for name in dict.fromkeys(names))
+
+
+def _name_in_network(tensor: Tensor) -> str:
+    """Return the pattern of the parameter's name in a layer of transformers 5.
+
+    Its networks hold all experts of a layer as one tensor, and name blocks of experts otherwise than checkpoints do.
+
+    **Source**: transformers 5.23 `conversion_mapping.py`.
+    """
+    if tensor.role == "expert":
+        return "*experts.*"
+    if tensor.role == "router":
+        return f"*.{'router' if 'router' in tensor.name.split('.') else 'gate'}.*weight"
+    return tensor.name
 
 
 def _matches_any(path: str, patterns: tuple[str, ...]) -> bool:

@@ -81,6 +81,11 @@ def test_parameters_that_no_pattern_names_are_frozen(catalog):
     assert "*.10.attn.c_attn.weight" in request.freeze
     assert "transformer.wpe.weight" in request.freeze
     assert not any(name.startswith("*.11.") or "wte" in name for name in request.freeze)
+    mixtral = Plan(model=ModelChoice(id="mistralai/Mixtral-8x7B-v0.1"), workload=Training(trainable=("layers.31",)))
+    frozen = request_of_plan(mixtral, catalog).freeze
+    # transformers holds the experts of a layer as one tensor, and calls its block of experts mlp.
+    assert {"*.30.*experts.*", "*.30.*.gate.*weight", "*.30.self_attn.q_proj.weight"} <= set(frozen)
+    assert not any("block_sparse_moe" in name for name in frozen)
     both = Plan(model=ModelChoice(id="google-t5/t5-small"), workload=Training(trainable=("layers.1",)))
     with pytest.raises(SpecError, match="same numbers"):
         request_of_plan(both, catalog)

@@ -31,7 +31,13 @@ from planner.models.architecture import (
 from planner.models.layers import Packing
 
 SCRATCH_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
-_WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3, "relu2": 3}
+_WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {
+    "gelu-new": 4,
+    "gelu-fast": 5,
+    "gelu-bloom": 5,
+    "quick-gelu": 3,
+    "relu2": 3,
+}
 """Live tensors of intermediate width for activation functions computed step by step in Python; two for others."""
 _STREAMS: Final[dict[Packing, int]] = {"apart": 3, "split": 2, "masked": 4}
 """Tensors of the stream's width beside attention: its input, that normed, and the embeddings, which Qwen's towers
@@ -250,7 +256,9 @@ def _expert_scratch_bytes(block: Moe, hidden: int, element_bytes: int) -> int:
     **Source**: transformers `integrations.moe.grouped_mm_experts_forward`. An fp32 router's weights are in fp32, and so
     is what they are multiplied with.
     """
-    inner = element_bytes * (hidden + block.intermediate * (4 if block.gated else 2))
+    # gpt-oss: the product with its bias, the bias of each row, clamped gate and up, two steps of the gate, the result.
+    wide = 9 if block.activation == "clamped-swiglu" else 4 if block.gated else 2
+    inner = element_bytes * (hidden + block.intermediate * wide)
     weighted = 4 if block.fp32_router else element_bytes
     return max(inner, 2 * hidden * (element_bytes + weighted))
 

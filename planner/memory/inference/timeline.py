@@ -36,9 +36,8 @@ _HELD_SOURCE = (
 
 
 class VisionTerms(NamedTuple):
-    """Memory terms of a prompt's images: their pixels, the tower at work, the embedded prompt, and what is encoded."""
+    """Memory terms of a prompt's images: the tower at work, pixels and embedded prompt, pixels and encoded images."""
 
-    pixels: Term
     tower: Term
     embedded: Term
     encoded: Term
@@ -63,17 +62,15 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     needed = tower_scratch_bytes(tower, images, patches, precision, workload.attention)
     every = workload_symbol("m", images, "images in all sequences together")
     prompt, element = workload.prompt_length or 0, library_symbol("w", size, "bytes per element")
+    prompts = (
+        workload_symbol("B", workload.batch, "sequences"),
+        workload_symbol("s", prompt, "tokens of the prompt, image tokens included"),
+    )
     width = model_symbol("h", architecture.hidden, "width of the language model")
-    kept, counted = tower.images, image_elements(tower, patches)
+    kept, pixels = tower.images, image_elements(tower, patches)
+    seen = (model_symbol("p", pixels, "numbers per image, color channels × pixels, which the caller holds"),)
     encoded = kept.kept_features * tokens * architecture.hidden + kept.kept_outputs * patches * tower.hidden
     return VisionTerms(
-        pixels=measured_term(
-            "buffers",
-            images * counted * size,
-            "m × p × w",
-            (every, model_symbol("p", counted, "numbers per image: color channels × pixels"), element),
-            "pixel_values, the caller's argument",
-        ),
         tower=measured_term(
             "activations",
             needed,
@@ -91,22 +88,18 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
         ),
         embedded=measured_term(
             "buffers",
-            workload.batch * prompt * architecture.hidden * size,
-            "B × s × h × w",
-            (
-                workload_symbol("B", workload.batch, "sequences"),
-                workload_symbol("s", prompt, "tokens of the prompt, image tokens included"),
-                width,
-                element,
-            ),
+            (images * pixels + workload.batch * prompt * architecture.hidden) * size,
+            "(m × p + B × s × h) × w",
+            (every, *seen, *prompts, width, element),
             _HELD_SOURCE,
         ),
         encoded=measured_term(
             "buffers",
-            images * encoded * size + kept.prompt_masks * workload.batch * prompt**2,
-            "m × (c × t × h + k × n × v) × w" + (" + q × B × s²" if kept.prompt_masks else ""),
+            images * (pixels + encoded) * size + kept.prompt_masks * workload.batch * prompt**2,
+            "m × (p + c × t × h + k × n × v) × w" + (" + q × B × s²" if kept.prompt_masks else ""),
             (
                 every,
+                *seen,
                 library_symbol("c", kept.kept_features, "tensors of the encoded images"),
                 model_symbol("t", tokens, "tokens per encoded image"),
                 width,
@@ -114,6 +107,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
                 model_symbol("n", patches, "patches per image"),
                 model_symbol("v", tower.hidden, "width of the tower"),
                 element,
+                *((*prompts, library_symbol("q", kept.prompt_masks, "masks")) if kept.prompt_masks else ()),
             ),
             _HELD_SOURCE,
         ),
@@ -154,7 +148,6 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     pixels = pixels_term(architecture, batch, precision.compute_bytes)
     seen = vision_terms(architecture, workload, precision)
     encoded = seen.encoded if seen else None
-    pixels = seen.pixels if seen else pixels
     masked = seen is not None and workload.attention == "sdpa" and architecture.stacks[0].images.prompt_masks > 0
     scratch = scratch_term(architecture, batch, prompt, precision, workload.attention, masked=masked)
     snapshots = [
@@ -163,7 +156,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
             [
                 Snapshot(
                     "prefill",
-                    _alive_terms(fixed, pixels, seen.embedded, seen.tower),
+                    _alive_terms(fixed, seen.embedded, seen.tower),
                     "the vision tower reads the images",
                 )
             ]

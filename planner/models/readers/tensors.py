@@ -39,7 +39,7 @@ ACTIVATIONS: Final[dict[str, Activation]] = {
     "gelu_pytorch_tanh": "gelu-tanh",
     "gelu_new": "gelu-new",
     "gelu_bloom": "gelu-bloom",
-    "gelu_fast": "gelu-new",
+    "gelu_fast": "gelu-fast",
     "quick_gelu": "quick-gelu",
     "relu": "relu",
     "relu2": "relu2",

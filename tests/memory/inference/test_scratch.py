@@ -115,3 +115,24 @@ def test_decoding_expands_the_latent_of_every_cached_token():
     copied = largest_decode_copy(other("deepseek_v3", DEEPSEEK), 1000, BF16, "sdpa")
     assert copied == DecodeCopy(1000, 512 + 128 * (128 + 128) + 128 * (128 + 64))
     assert copied.total == 1000 * 57_856
+
+
+def test_scores_of_fp32_copies_are_in_fp32():
+    # GPT-J: 3h, queries and the fp32 copies of queries and keys, beside scores and softmax in fp32 and the
+    # probabilities of the layer before in the format of the stream
+    gptj = other("gptj", {"n_embd": 64, "n_layer": 2, "n_head": 4, "rotary_dim": 8, "vocab_size": 100})
+    per_token = 2 * (3 * 64 + 64) + 2 * 4 * 64 + 4 * 1000 * (4 + 4 + 2)
+    assert scratch_bytes(gptj, 2, 1000, BF16, "eager") == 2 * 1000 * per_token + 2 * 1000 * 1000 * 2
+    per_token = 4 * (3 * 64 + 64) + 4 * 1000 * (4 + 4 + 4)
+    fp32 = Precision(4, 4, 4, autocast=False)
+    assert scratch_bytes(gptj, 2, 1000, fp32, "eager") == 2 * 1000 * per_token + 2 * 1000 * 1000 * 4
+
+
+def test_a_clamped_gate_holds_nine_tensors():
+    # gpt-oss: gate and up with their biases' rows (2 · 2i), both clamped, and three of the gate's steps
+    mixtral = other("mixtral", MIXTRAL)
+    group = mixtral.main.groups[0]
+    block = group.layer.feed_forward.evolve(activation="clamped-swiglu")
+    clamped = mixtral.main.evolve(groups=(group.evolve(layer=group.layer.evolve(feed_forward=block)),))
+    expected = 10 * (4 * 4096 + 2 * (9 * 14_336 + 4096)) * 2
+    assert scratch_bytes(mixtral.evolve(stacks=(clamped,)), 1, 10, BF16, "sdpa") == expected

@@ -6,7 +6,7 @@ from small_models import llama, other
 from training_snapshots import alive, snapshots
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.training.full import FP8_NOTES, fp8_cast_terms
+from planner.memory.training.full import FP8_NOTES, fp8_cast_terms, head_matrix_elements
 from planner.workload.training import Training
 
 P = 6_738_415_616  # Llama 2 7B
@@ -135,3 +135,14 @@ def test_cards_without_fp8_products_say_so(llama_8b, catalog, card, runs):
 def test_where_other_layers_stand_it_is_refused(fields, reason):
     with pytest.raises(ValidationError, match=reason):
         Training.model_validate({"compute": "fp8", **fields})
+
+
+def test_a_head_may_read_less_than_the_stream():
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    albert = sizes | {"embedding_size": 16, "vocab_size": 1000}
+    assert head_matrix_elements(other("albert", albert)) == 1000 * 16
+    assert head_matrix_elements(other("albert", albert, tie_word_embeddings=False)) == 1000 * 16
+    assert head_matrix_elements(other("albert", albert, architectures=["AlbertModel"])) == 0
+    dino = sizes | {"image_size": 28, "patch_size": 14, "id2label": {str(label): "" for label in range(10)}}
+    # The class token and the mean of the patches.
+    assert head_matrix_elements(other("dinov2", dino, architectures=["Dinov2ForImageClassification"])) == 10 * 2 * 64

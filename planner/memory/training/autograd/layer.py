@@ -46,6 +46,7 @@ KEPT_BY_ACTIVATION: Final[dict[Activation, _ActivationTensors]] = {
     "gelu": _ActivationTensors(2),
     "gelu-tanh": _ActivationTensors(2),
     "gelu-new": _ActivationTensors(5, fp32=3),
+    "gelu-fast": _ActivationTensors(8),
     "gelu-bloom": _ActivationTensors(2),
     "quick-gelu": _ActivationTensors(3),
     "relu": _ActivationTensors(1),
@@ -67,8 +68,9 @@ def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precisio
     if isinstance(block, Mlp):
         copied = block.dropout or (block.recast and precision.autocast and precision.parameter_bytes == 4)
         dropped = size if saves_activation_output(block.activation, gated=block.gated) and copied else 0
+        normed = _inner_norm_bytes(precision) if block.inner_norm else 0
         return block.intermediate * (
-            _bytes_per_intermediate_element(block.gated, block.activation, precision) + dropped
+            _bytes_per_intermediate_element(block.gated, block.activation, precision) + dropped + normed
         )
     gate = size * hidden if block.shared_gate else 0
     shared = block.shared_intermediate * _bytes_per_intermediate_element(True, block.activation, precision) + gate
@@ -111,6 +113,18 @@ def _bytes_per_intermediate_element(gated: bool, activation: Activation, precisi
     in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
     wider = in_fp32 * (4 - precision.compute_bytes) + kept.cast * precision.compute_bytes if precision.autocast else 0
     return precision.compute_bytes * (kept.tensors + (2 if gated else 0)) + wider
+
+
+def _inner_norm_bytes(precision: Precision) -> int:
+    """Return what a step-by-step norm before the last projection saves per element of the intermediate width.
+
+    **Formula**: 4 + w: the input in fp32, and that scaled, in place of the product. Under autocast squared ReLU makes
+    the product fp32, so that both are (4 + 2), and ReLU's own output and the last projection's copy are in w.
+
+    **Source**: transformers 5.23 BitNetMLP: `down_proj(ffn_sub_norm(act_fn(gate_proj(x)) * up_proj(x)))`.
+    """
+    size = precision.compute_bytes
+    return 4 + (4 - size) + 2 * size if precision.autocast and precision.parameter_bytes == 4 else 4 + size
 
 
 INDEX: Final = 8

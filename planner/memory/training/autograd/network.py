@@ -38,12 +38,15 @@ from planner.models.architecture import (
     Tensor,
 )
 
-_TWO_BRANCHES: Final[tuple[Activation, ...]] = ("gelu-new", "quick-gelu")
+_TWO_BRANCHES: Final[tuple[Activation, ...]] = ("gelu-new", "gelu-fast", "quick-gelu")
 """Activation functions computed step by step in Python, in which two branches meet in a product.
 
 ReLU counts as two as well: its result is also the next projection's input and stays alive while its gradient is
 computed.
 """
+_BLOOM_GRADIENTS: Final = 5
+"""Tensors in `bloom_gelu_back`: the output's gradient, tanh, 1 − tanh², and two factors of their product, besides that
+for which the freed output of the activation makes room."""
 SCORE_GRADIENTS: Final = 3
 """Number of score-sized tensors in the softmax's backward pass: output gradient, product, input gradient."""
 
@@ -133,6 +136,8 @@ def feed_forward_gradient_bytes(block: Mlp | Moe | None, hidden: int, precision:
         # Three gradients in fp32, while the product's copy is freed. One of them is then copied to the computing
         # format; without checkpointing the values that it was computed from are still alive.
         return (3 * 4 - (size if checkpointed else 0)) * block.intermediate
+    if block.activation == "gelu-bloom":
+        return size * block.intermediate * _BLOOM_GRADIENTS
     branches = block.gated or block.activation in _TWO_BRANCHES or (block.activation == "relu" and not block.dropout)
     return size * block.intermediate * (2 if branches else 1)
 

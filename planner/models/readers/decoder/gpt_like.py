@@ -60,6 +60,7 @@ _GPTJ_ATTENTION: Final = AttentionStyle(
     dropout=("attn_pdrop", 0.0),
     sdpa=False,
     fp32_scores=True,
+    returns_scores=True,
 )
 _BLOOM_NAMES: Final = ("query_key_value", "dense")
 _WIDENING_NAMES: Final = ("dense_h_to_4h", "dense_4h_to_h")

@@ -1,7 +1,7 @@
 """Activations that one layer saves, by hand."""
 
 import pytest
-from small_models import small_llama
+from small_models import LLAMA, other, small_llama
 from training_snapshots import TOKENS, alive, layer_difference, snapshots
 
 from planner.memory.precision import Precision
@@ -103,3 +103,30 @@ def test_a_layer_of_states_keeps_its_expanded_stream():
     assert alive(found, "backward", "last layer") == alive(found, "backward", "starts at the head") | {
         "logits": alive(found, "backward", "last layer")["logits"]
     }
+
+
+@pytest.mark.parametrize(
+    ("precision", "each"),
+    [
+        # BitNet: ReLU and its square, the up projection, the product in fp32, that scaled, and the norm's output.
+        (BF16, 2 + 2 + 2 + 4 + 2 + 2),
+        (Precision(4, 4, 4, autocast=False), 6 * 4),
+        # Squared in fp32: a cast of ReLU's output and the square; product and scaled product are in fp32 as well.
+        (Precision(4, 2, 4, autocast=True), 2 + 4 + 4 + 2 + 4 + 4 + 2),
+    ],
+)
+def test_a_norm_before_the_last_projection_keeps_its_input_and_that_scaled(precision, each):
+    block = other("bitnet", LLAMA).main.groups[0].layer.feed_forward
+    assert feed_forward_bytes(block, 4096, precision) == block.intermediate * each
+
+
+def test_vivits_activation_keeps_seven_tensors_and_its_result():
+    # 0.5x · (1 + tanh(0.798x · (1 + 0.0447x · x))): x, three of its multiples, two sums, tanh, and the product
+    block = Mlp(intermediate=10, gated=False, activation="gelu-fast")
+    assert feed_forward_bytes(block, 4, BF16) == 10 * 8 * 2
+    assert feed_forward_gradient_bytes(block, 4, BF16, False) == 10 * 2 * 2
+
+
+def test_blooms_own_gradient_of_its_activation_has_five_tensors():
+    block = Mlp(intermediate=10, gated=False, activation="gelu-bloom")
+    assert feed_forward_gradient_bytes(block, 4, BF16, True) == 10 * 5 * 2

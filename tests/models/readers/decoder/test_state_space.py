@@ -17,7 +17,16 @@ from reader_cases import (
 
 from planner.errors import ModelFileError
 from planner.models.architecture import Attention, StateMixer
-from planner.models.readers.config_json import read_config_file
+from planner.models.readers.config_json import read_config, read_config_file
+
+
+def test_mambas_stated_width_precedes_its_factor() -> None:
+    sizes = {"model_type": "mamba", "hidden_size": 64, "num_hidden_layers": 2, "state_size": 16, "vocab_size": 100}
+    stated, by_factor = (
+        read_config({**sizes, **width}, "test") for width in ({"intermediate_size": 96}, {"expand": 3})
+    )
+    assert stated.main.groups[0].layer.mixer.inner_dim == 96
+    assert by_factor.main.groups[0].layer.mixer.inner_dim == 192
 
 
 @pytest.mark.oracle

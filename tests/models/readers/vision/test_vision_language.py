@@ -33,6 +33,21 @@ def test_the_language_model_may_say_whether_its_head_is_tied() -> None:
     assert not read_config({**config, "tie_word_embeddings": False}, "test").tied_head
 
 
+def test_a_tie_that_only_the_part_on_text_states_holds_where_transformers_takes_it_over() -> None:
+    text, false = TEXT | {"model_type": "llama", "tie_word_embeddings": True}, {"tie_word_embeddings": False}
+    assert read_config({"model_type": "llava", "text_config": text, **false}, "test").tied_head
+    assert not read_config({"model_type": "llava_next", "text_config": text, **false}, "test").tied_head
+    qwen = {"model_type": "qwen2_vl", **QWEN2_VL, **false}
+    qwen["text_config"] = {**qwen["text_config"], "tie_word_embeddings": True}
+    assert read_config(qwen, "test").tied_head
+
+
+def test_llavas_prompt_gets_the_class_token_only_if_it_says_so() -> None:
+    text = {"model_type": "llava", "text_config": TEXT | {"model_type": "llama"}}
+    assert read_config(text, "test").stacks[0].images.skipped == 1
+    assert read_config({**text, "vision_feature_select_strategy": "full"}, "test").stacks[0].images.skipped == 0
+
+
 @pytest.mark.parametrize(
     ("model_type", "text_type", "decoder"),
     [
