@@ -156,11 +156,7 @@ def _unescaped(text: str) -> str:
 
 
 def _check_texts(value: object) -> None:
-    """Check that the texts in a JSON value, keys among them, can be written again.
-
-    Raises:
-        UnreadableFileError: If one has half of a character; the reason names the field.
-    """
+    """Check that the texts in a JSON value, keys among them, can be written again."""
     for field in _fields_where(_has_surrogate, value):
         reason = f"{field}: has half of a character (a surrogate)".removeprefix(": ")
         raise UnreadableFileError(reason, "Correct that field.")
@@ -226,11 +222,7 @@ def _dict_of_distinct_keys(pairs: list[tuple[str, object]]) -> dict[str, object]
 
 
 def _check_values(value: object, *, allow_infinity: bool = False) -> None:
-    """Check the depth of nested lists and dictionaries, and the size of the numbers in them.
-
-    Raises:
-        UnreadableFileError: If one is beyond its limit; the reason names the field.
-    """
+    """Check the depth of nested lists and dictionaries, and the size of the numbers in them."""
     level: list[Any] = [[value]]
     for _ in range(MOST_DEPTH + 1):
         inner = []
@@ -326,11 +318,7 @@ def _strict_loader() -> "type[yaml.SafeLoader]":
 
 
 def _check_yaml_events(text: str) -> None:
-    """Reject YAML with references, tags or deep nesting, or too much of it, event by event before it is loaded.
-
-    Raises:
-        ValueError: If the text contains one of them.
-    """
+    """Reject YAML with references, tags or deep nesting, or too much of it, event by event before it is loaded."""
     import yaml
 
     depth = 0
