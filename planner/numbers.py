@@ -192,9 +192,6 @@ def _plain_digits(digits: str, kind: NumberKind, text: str) -> str | None:
     """Return `digits` without separators of thousands and with a point before the decimals, None if they are unclear.
 
     The last point or comma is before the decimals, unless it occurs twice or is the comma of `1,500`.
-
-    Raises:
-        SpecError: If a point in a whole number may separate thousands.
     """
     place = max(digits.rfind("."), digits.rfind(","))
     mark = digits[place] if place >= 0 else ""

@@ -10,10 +10,9 @@ from functools import cached_property
 from statistics import median
 from typing import Final, Literal
 
-from planner.cost.figure import days_since
 from planner.cost.owning.purchase import Purchase
 from planner.cost.renting.offer import AMBIGUOUS, Offer
-from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode
+from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode, days_since
 
 BoughtKind = Literal["list", "partner", "street", "used"]
 BOUGHT_KINDS: Final[tuple[BoughtKind, ...]] = ("list", "partner", "street", "used")

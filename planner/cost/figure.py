@@ -1,6 +1,5 @@
 """Input figures of cost estimates with their uncertainty and source: published constants and egress tariffs, too."""
 
-import datetime
 import math
 from collections.abc import Iterable
 from typing import Final, Literal, Self
@@ -14,12 +13,6 @@ Certainty = Literal["quoted", "measured", "derived", "assumed", "yours"]
 DATE: Final = r"^\d{4}-\d{2}-\d{2}$"
 PARTIAL_DATE: Final = r"^\d{4}(-\d{2}(-\d{2})?)?$"
 USER_SOURCE: Final = "your own figure"
-_FIRST_DAY: Final = "2000-01-01"
-
-
-def days_since(day: str | None, today: datetime.date) -> int | None:
-    """Return the age in days of an ISO day, or from the start of an ISO month or year; None without a date."""
-    return None if day is None else (today - datetime.date.fromisoformat(day + _FIRST_DAY[len(day) :])).days
 
 
 class Figure(Spec):

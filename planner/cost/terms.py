@@ -3,6 +3,7 @@
 Open fields take the figure of a preset, with its source; set fields are the user's own.
 """
 
+import datetime
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,6 +17,12 @@ WorkUnit = Literal["tokens", "samples", "epochs", "steps", "hours"]
 HOURS_PER_YEAR: Final = 8_766.0
 """Hours in a year of 365.25 days."""
 _HOURS_PER_DAY: Final = 24
+_FIRST_DAY: Final = "2000-01-01"
+
+
+def days_since(day: str | None, today: datetime.date) -> int | None:
+    """Return the age in days of an ISO day, or from the start of an ISO month or year; None without a date."""
+    return None if day is None else (today - datetime.date.fromisoformat(day + _FIRST_DAY[len(day) :])).days
 
 
 class Run(Spec):

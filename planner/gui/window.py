@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.cost.figure import days_since
+from planner.cost.terms import days_since
 from planner.errors import NoFormulaError, PlannerError
 from planner.gui.actions import ActionSet
 from planner.gui.commands import declare

@@ -115,19 +115,16 @@ def select(
     return tuple(found)
 
 
-def facet_counts(
-    records: Iterable[AnyRecord], query: CatalogQuery, fits: PlanOutcomes | None = None, prices: Prices | None = None
-) -> Mapping[str, Mapping[str | None, int]]:
+def facet_counts(records: Iterable[AnyRecord], query: CatalogQuery) -> Mapping[str, Mapping[str | None, int]]:
     """Return the number of matching records per value of each facet, ignoring the selection in that facet.
 
     Records with an unknown value count under None.
 
     Raises:
-        SpecError: If the query uses a field that needs `fits` or `prices`, which is None.
+        SpecError: If the query uses a field that needs a plan or prices.
     """
-    found = _passing_records(
-        _records_with_words(records, query.text), _common_tests(query, _query_context(query, fits, prices))
-    )
+    tests = _common_tests(query, _query_context(query, None, None))
+    found = _passing_records(_records_with_words(records, query.text), tests)
     chosen = _facet_tests(query)
     counts: dict[str, Mapping[str | None, int]] = {}
     for name, facet in query.words.facets.items():

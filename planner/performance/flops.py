@@ -74,8 +74,8 @@ class ForwardWork(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def forward_work(architecture: Architecture, sequences: float, length: int, outputs: int | None = None) -> ForwardWork:
-    """Return the work of a forward pass; the output head reads only the last `outputs` tokens of each sequence, if set.
+def forward_work(architecture: Architecture, sequences: float, length: int) -> ForwardWork:
+    """Return the work of a forward pass.
 
     **Formula**: Σ 2 · rows · inputs · outputs over the matrices that a token passes through, plus attention
     2 · context · (width of the queries + width of the values) for each token, with a context of (s + 1) / 2 where it is
@@ -103,8 +103,7 @@ def forward_work(architecture: Architecture, sequences: float, length: int, outp
                 key = (sequences * tokens, prod(tensor.shape[1:]), tensor.shape[0], False)
                 products[key] = products.get(key, 0.0) + tensor.copies
         source = tokens
-    read = sequences * min(outputs or source, source)
-    head = tuple(_head_products(architecture, read))
+    head = tuple(_head_products(architecture, sequences * source))
     logits = sum([product.rows * product.outputs for product in head])
     return ForwardWork(
         tuple([MatrixProduct(*key[:3], number, key[3]) for key, number in products.items()]),

@@ -167,10 +167,12 @@ def _links_within_node(
     text = gpu.interconnect or ""
     generation = re.search(r"NVLink\d", text)
     name = generation[0] if generation else text.partition(";")[0].partition(" ")[0] or kind
-    one_way = _one_way_bytes_per_s(text)
+    # The catalog states the sum of both directions.
+    both_ways = parse_link_bytes_per_s(text)
     if kind == "nvlink" and name in _ALL_REDUCE_BYTES_PER_S and "bridge" not in text:
         return name, _ALL_REDUCE_BYTES_PER_S[name], _ALL_GATHER_BYTES_PER_S[name], _TABLES_SOURCE
-    reached = (one_way or _DEFAULT_FABRIC_BYTES_PER_S) * _REACHED_LINK_SHARE
+    one_way = both_ways / 2 if both_ways else _DEFAULT_FABRIC_BYTES_PER_S
+    reached = one_way * _REACHED_LINK_SHARE
     if kind == "nvlink-pair":
         _, beyond, _, _ = _pcie_links(gpu)
         return name, (reached, beyond[1], beyond[2]), (reached, beyond[1], beyond[2]), _SHARE_SOURCE
@@ -180,12 +182,6 @@ def _links_within_node(
 _DEFAULT_FABRIC_BYTES_PER_S: Final = 56.25e9
 """Assumed bandwidth of unknown fabrics in one direction: the RTX 3090's bridge, half of 112.5 GB/s (GA102
 whitepaper)."""
-
-
-def _one_way_bytes_per_s(text: str) -> float | None:
-    """Return the bandwidth of a card's links in one direction; the catalog states the sum of both directions."""
-    both = parse_link_bytes_per_s(text)
-    return None if both is None else both / 2
 
 
 def _pcie_links(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:

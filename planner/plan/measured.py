@@ -123,13 +123,13 @@ def _reserving_engine(process: CardProcess) -> str:
     return next((name for part, name in MEMORY_RESERVING_PROGRAMS.items() if part in command), "")
 
 
-def check_prediction(evaluation: Evaluation, measured: MeasuredCard, gpu: Gpu | None = None) -> PredictionCheck:
+def check_prediction(evaluation: Evaluation, measured: MeasuredCard) -> PredictionCheck:
     """Compare the prediction of `evaluation` with a measurement, with the likeliest reason for a difference.
 
     The plan's process is compared if it is known; otherwise the whole card, and the prediction then includes the memory
     used by other programs.
     """
-    expected = predict_card(evaluation, gpu)
+    expected = predict_card(evaluation)
     if measured.process_bytes is not None:
         basis: MeasurementBasis = "process"
         measured_bytes = measured.process_bytes
@@ -162,15 +162,15 @@ def matching_gpus(catalog: HardwareCatalog, device: Device) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in named if total is None or _has_reported_memory(gpu, total))
 
 
-def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: int = 0) -> Plan:
-    """Return `plan` on `count` local GPUs of one kind, on which other programs use `other_processes_bytes`.
+def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1) -> Plan:
+    """Return `plan` on `count` local GPUs of one kind, which other programs do not use.
 
     Parallelism that does not divide `count` is removed, so that the sharing is left to the software.
     """
     parallel = plan.workload.parallel
     if count % (parallel.model_shards * parallel.expert):
         parallel = Parallel()
-    workload = plan.workload.evolve(gpus=(), other_processes_bytes=other_processes_bytes, parallel=parallel)
+    workload = plan.workload.evolve(gpus=(), other_processes_bytes=0, parallel=parallel)
     return on_cards(plan.evolve(workload=workload, gpu=gpu.id, count=count), count)
 
 

@@ -162,11 +162,7 @@ def _with_rank(plan: Plan, rank: int) -> Plan:
 
 
 def _adapter_settings(workload: Workload) -> Lora:
-    """Return the adapter settings of `workload`, or the defaults if it has none.
-
-    Raises:
-        SpecError: If it trains no adapters.
-    """
+    """Return the adapter settings of `workload`, or the defaults if it has none."""
     if not isinstance(workload, Training) or not workload.adapts:
         raise SpecError("lora.rank", "this workload has no adapters", "Choose the method lora or qlora.")
     return workload.lora or Lora()

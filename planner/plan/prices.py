@@ -15,10 +15,10 @@ from planner.cost.card_prices import (
     card_prices,
     rents_of_machine,
 )
-from planner.cost.figure import Figure, days_since
+from planner.cost.figure import Figure
 from planner.cost.owning.purchase import Purchase, card_price
 from planner.cost.renting.offer import Offer
-from planner.cost.terms import RentMode
+from planner.cost.terms import RentMode, days_since
 from planner.hardware.gpu import Gpu
 from planner.hardware.query_fields import RENT_FIELD
 from planner.hardware.system import System

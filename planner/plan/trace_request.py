@@ -107,11 +107,7 @@ def _rank_fields(parallel: Parallel, count: int) -> dict[str, object]:
 
 
 def _frozen_patterns(architecture: Architecture, trainable: tuple[str, ...]) -> Iterator[str]:
-    """Yield name patterns of all parameters that `trainable` does not match.
-
-    Raises:
-        SpecError: If layer numbers are ambiguous between the encoder and the decoder.
-    """
+    """Yield name patterns of all parameters that `trainable` does not match."""
     if len(architecture.stacks) > 1:
         reason = "layers of the encoder and the decoder have the same numbers"
         raise SpecError("trainable", reason, f"Train all parameters {_TO_CHECK}")

@@ -129,7 +129,7 @@ def make_replica(
         return StaticReplica(index, times, rules, requests)
     ram = RamCache(deployment.ram_blocks, deployment.ram_token_seconds) if deployment.ram_blocks else None
     blocks, over_http = deployment.cache_blocks, deployment.setup.over_http
-    return Replica(index, times, rules, blocks, requests, deployment.fixed_blocks, watched, ram, over_http)
+    return Replica(index, times, rules, blocks, requests, watched, ram, over_http)
 
 
 def serve(
@@ -245,14 +245,14 @@ def _reader(
     deployment: Deployment, index: int, times: StepTimes, requests: Requests, watched: tuple[float, float]
 ) -> Replica:
     rules, blocks, over_http = deployment.scheduling, deployment.cache_blocks, deployment.setup.over_http
-    return Replica(index, times, rules, blocks, requests, deployment.fixed_blocks, watched, over_http=over_http)
+    return Replica(index, times, rules, blocks, requests, watched, over_http=over_http)
 
 
 def _writer(
     deployment: Deployment, index: int, times: StepTimes, requests: Requests, watched: tuple[float, float]
 ) -> Replica:
     rules = deployment.scheduling.without_prefixes()
-    received = Replica(index, times, rules, deployment.cache_blocks, requests, deployment.fixed_blocks, watched)
+    received = Replica(index, times, rules, deployment.cache_blocks, requests, watched)
     received.receives_cache = True
     return received
 

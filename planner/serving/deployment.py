@@ -58,9 +58,8 @@ class ErrorFactors(NamedTuple):
 class Deployment(NamedTuple):
     """A model on its cards, ready to be simulated.
 
-    `cache_blocks` is the capacity of one replica, None if each sequence has a slot of its own; each sequence takes
-    `fixed_blocks` beside those of its tokens. `expert_ranks` replicas share the routed experts. `ram_blocks`
-    are the blocks that each replica keeps in RAM.
+    `cache_blocks` is the capacity of one replica, None if each sequence has a slot of its own. `expert_ranks` replicas
+    share the routed experts. `ram_blocks` are the blocks that each replica keeps in RAM.
     """
 
     architecture: Architecture
@@ -72,7 +71,6 @@ class Deployment(NamedTuple):
     replicas: int
     cards_per_replica: int
     cache_blocks: int | None
-    fixed_blocks: int
     expert_ranks: int
     errors: ErrorFactors
     transfer_bytes_per_s: float
@@ -143,7 +141,6 @@ def deploy(
         replicas=replicas,
         cards_per_replica=parallel.tensor * parallel.pipeline * parallel.context,
         cache_blocks=None if pool is None else pool.tokens // scheduling.block_tokens,
-        fixed_blocks=0,
         expert_ranks=parallel.expert,
         errors=ErrorFactors(
             request_spread_factor("prefill", engine, family), request_spread_factor("decode", engine, family)

@@ -117,8 +117,8 @@ class AnyReplica:
 class Replica(AnyReplica):
     """The scheduler of one replica, which advances from step to step with the requests that are submitted to it.
 
-    `cache_blocks` is the capacity of the KV cache in blocks, of which each sequence takes `fixed_blocks` beside those
-    of its tokens. Steps in which all running sequences decode and none is admitted are taken together.
+    `cache_blocks` is the capacity of the KV cache in blocks. Steps in which all running sequences decode and none is
+    admitted are taken together.
 
     **Assumes** that answers have the lengths that the traffic says. A preempted request finds of its own cache what
     nothing has overwritten, if the engine has a prefix cache.
@@ -131,7 +131,6 @@ class Replica(AnyReplica):
         scheduling: Scheduling,
         cache_blocks: int | None,
         requests: Requests,
-        fixed_blocks: int = 0,
         watched: tuple[float, float] = (inf, inf),
         ram: RamCache | None = None,
         over_http: bool = False,
@@ -140,7 +139,6 @@ class Replica(AnyReplica):
         self.capacity = _UNLIMITED if cache_blocks is None else cache_blocks
         self.block_seconds = 0.0
         self.used_blocks = self.most_blocks = 0
-        self._fixed = fixed_blocks
         self.receives_cache = False
         self.over_http = over_http
         self._composed = NEVER
@@ -185,7 +183,7 @@ class Replica(AnyReplica):
         self.requests.replica[number] = self.index
         length = self.requests.prompt[number] + self.requests.output[number]
         slot = self.scheduling.slot_tokens
-        if (slot is not None and length > slot) or self._blocks(length) + self._fixed > self.capacity:
+        if (slot is not None and length > slot) or self._blocks(length) > self.capacity:
             self.rejected.append(number)
             self._follow(number, time)
         else:
@@ -392,7 +390,7 @@ class Replica(AnyReplica):
             stored = self.requests.prompt[number] + self.requests.output[number]
         elif reserves == "prompt" and is_read:
             stored = self.requests.prompt[number] + self._answered.get(number, 0)
-        return max(0, self._blocks(stored) - self._shared.get(number, 0)) + self._fixed
+        return max(0, self._blocks(stored) - self._shared.get(number, 0))
 
     def _free(self, number: int, own: int) -> None:
         self.used_blocks -= own
@@ -502,7 +500,7 @@ class Replica(AnyReplica):
             size = total - done
         stored = prompt + output if rules.reserves == "whole" else done + size if rules.reserves == "chunk" else total
         shared, moved = self._prefixes.claim(prefixes) if self._prefixes is not None and prefixes else (0, 0)
-        own = max(0, self._blocks(stored) - shared) + self._fixed
+        own = max(0, self._blocks(stored) - shared)
         if self.used_blocks + growth + moved + own > self.capacity:
             self.lacked_room = True
             return None

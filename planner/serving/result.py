@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from dataclasses import astuple
 from itertools import accumulate
 from math import exp, floor, log
 from typing import Final, Literal
@@ -95,18 +96,8 @@ class LatencyTable(Spec):
         if after.percent <= before.percent:
             return after
         share = (percent - before.percent) / (after.percent - before.percent)
-
-        def between(low: float, high: float) -> float:
-            return low + share * (high - low)
-
-        return Percentile(
-            percent,
-            between(before.seconds, after.seconds),
-            between(before.low_seconds, after.low_seconds),
-            between(before.high_seconds, after.high_seconds),
-            between(before.sampling_low_seconds, after.sampling_low_seconds),
-            between(before.sampling_high_seconds, after.sampling_high_seconds),
-        )
+        _, *columns = zip(astuple(before), astuple(after), strict=True)
+        return Percentile(percent, *(low + share * (high - low) for low, high in columns))
 
 
 class TargetResult(Spec):

@@ -323,13 +323,9 @@ def _goodput(figures: tuple[_Figures, _Figures, _Figures], wanted: Goodput) -> G
 
 def _good_share(figures: _Figures, wanted: Goodput) -> float:
     found, good = figures.run.requests, 0
+    columns = (found.arrival, found.first, found.end, found.output)
     for number in figures.counted:
-        arrival, first, end, output = (
-            found.arrival[number],
-            found.first[number],
-            found.end[number],
-            found.output[number],
-        )
+        arrival, first, end, output = (column[number] for column in columns)
         between = (end - first) / (output - 1) if output > 1 else 0.0
         good += (
             (wanted.ttft_seconds is None or first - arrival <= wanted.ttft_seconds)

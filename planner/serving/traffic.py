@@ -174,13 +174,8 @@ class TrafficTrace(Spec):
 
     def each(self, step: int) -> Self:
         """Return the trace of each `step`-th request."""
-        return type(self)(
-            arrival_seconds=self.arrival_seconds[::step],
-            input_tokens=self.input_tokens[::step],
-            output_tokens=self.output_tokens[::step],
-            beginnings=self.beginnings[::step],
-            source=self.source,
-        )
+        columns = ("arrival_seconds", "input_tokens", "output_tokens", "beginnings")
+        return self.evolve(**{name: getattr(self, name)[::step] for name in columns})
 
     @property
     def requests_per_second(self) -> float | None:

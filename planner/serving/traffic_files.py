@@ -166,11 +166,7 @@ def _rows_of(values: Iterable[tuple[int, object]], place: str) -> list[_Row]:
 
 
 def _reader_of(value: Mapping[str, Any], where: str) -> Callable[[Mapping[str, Any], str], _Row]:
-    """Return a function that reads a request, with the columns found in its first one.
-
-    Raises:
-        UnreadableFileError: If a column is missing.
-    """
+    """Return a function that reads a request, with the columns found in its first one."""
     names = {str(name).strip().lower(): name for name in value}
     arrival = next((names[name] for name in _ARRIVALS if name in names), None)
     prompt = next((names[name] for name in _INPUTS if name in names), None)
@@ -191,11 +187,7 @@ def _reader_of(value: Mapping[str, Any], where: str) -> Callable[[Mapping[str, A
 
 
 def _time(value: object, where: str, name: str) -> float:
-    """Return a time in its unit: a number, or a date with its time of day in seconds.
-
-    Raises:
-        UnreadableFileError: If it is neither.
-    """
+    """Return a time in its unit: a number, or a date with its time of day in seconds."""
     try:
         found = float(value)  # type: ignore[arg-type]  # a wrong type is an error like a wrong text
         if not -MAGNITUDE_LIMIT < found < MAGNITUDE_LIMIT:
@@ -214,11 +206,7 @@ def _time(value: object, where: str, name: str) -> float:
 
 
 def _whole(value: object, where: str, name: str) -> int:
-    """Return a number of tokens.
-
-    Raises:
-        UnreadableFileError: If it is none.
-    """
+    """Return a number of tokens."""
     try:
         found = float(value)  # type: ignore[arg-type]  # a wrong type is an error like a wrong text
     except (TypeError, ValueError) as error:
@@ -232,11 +220,7 @@ _MOST_TOKENS: Final = 1e8
 
 
 def _blocks(row: Mapping[str, Any], where: str) -> tuple[int, ...]:
-    """Return the numbers of the blocks of a prompt, none where the trace has none.
-
-    Raises:
-        UnreadableFileError: If they are not whole numbers.
-    """
+    """Return the numbers of the blocks of a prompt, none where the trace has none."""
     found = row.get(_BLOCKS) or ()
     if not isinstance(found, list | tuple) or not all(type(block) is int and block >= 0 for block in found):
         raise UnreadableFileError(f"{where}: {_BLOCKS} are not whole numbers", _COLUMNS_HINT)

@@ -141,11 +141,8 @@ def engine_of_scrape(samples: Iterable[MetricSample]) -> str | None:
     return None
 
 
-def run_of_scrape(samples: tuple[MetricSample, ...], earlier: tuple[MetricSample, ...] = ()) -> ServingRun | None:
-    """Return the measured run in a scrape of a server, None if it is of no server that is known.
-
-    With an `earlier` scrape of the same server, histograms and counters are those of the time between both. Replicas
-    of one server are added up.
+def run_of_scrape(samples: tuple[MetricSample, ...]) -> ServingRun | None:
+    """Return the measured run in a scrape of a server, its replicas added up, None if it is of no server that is known.
 
     **Formula**: percentiles are those of Prometheus' `histogram_quantile`: linear within the bucket, whose ends are
     stated beside them; in the last bucket, which has no end, they are left out.
@@ -155,7 +152,7 @@ def run_of_scrape(samples: tuple[MetricSample, ...], earlier: tuple[MetricSample
         return None
     values: dict[str, object] = {"engine": engine}
     for metric in metrics_of(engine):
-        found = None if metric.field in values else _metric_value(metric, samples, earlier)
+        found = None if metric.field in values else _metric_value(metric, samples)
         if found is not None:
             values[metric.field] = found
     blocks, each = values.get("cache_blocks"), values.get("cache_block_tokens")
@@ -170,7 +167,7 @@ def run_of_scrape(samples: tuple[MetricSample, ...], earlier: tuple[MetricSample
     elif models:
         reasons["model"] = f"the scrape has {len(models)} models, whose requests are added up"
     kept = {name: value for name, value in values.items() if name in ServingRun.model_fields}
-    return serving_run(cast("SourceName", f"{engine}-metrics"), kept, reasons, () if earlier else (_SINCE_START,))
+    return serving_run(cast("SourceName", f"{engine}-metrics"), kept, reasons, (_SINCE_START,))
 
 
 def _base_name(name: str) -> str:
@@ -179,23 +176,17 @@ def _base_name(name: str) -> str:
     return name.removesuffix(ending)
 
 
-def _metric_value(
-    metric: EngineMetric, samples: tuple[MetricSample, ...], earlier: tuple[MetricSample, ...]
-) -> object | None:
+def _metric_value(metric: EngineMetric, samples: tuple[MetricSample, ...]) -> object | None:
     """Return the value of `metric` in the unit of its field, None if the scrape does not have it."""
     if metric.kind == "histogram":
-        return _histogram(metric, samples, earlier)
+        return _histogram(metric, samples)
     own = [sample for sample in samples if sample.name == metric.name]
     if not own:
         return None
     if metric.kind == "label":
         return _label_value(metric, own)
-    if metric.kind == "counter":
-        before = sum(sample.value for sample in earlier if sample.name == metric.name)
-        total: float = max(sum(sample.value for sample in own) - before, 0.0)
-    else:
-        # Ranks of one replica state the same of themselves: the first is that of each.
-        total = own[0].value
+    # Ranks of one replica state the same of themselves: the first is that of each.
+    total = sum(sample.value for sample in own) if metric.kind == "counter" else own[0].value
     scaled = metric.scale * total
     return round(scaled) if metric.field in WHOLE_FIELDS else scaled
 
@@ -219,19 +210,16 @@ def _label_value(metric: EngineMetric, own: list[MetricSample]) -> object | None
     return round(numbers[0] if metric.field == "cache_block_tokens" else sum(numbers))
 
 
-def _histogram(
-    metric: EngineMetric, samples: tuple[MetricSample, ...], earlier: tuple[MetricSample, ...]
-) -> Distribution | None:
+def _histogram(metric: EngineMetric, samples: tuple[MetricSample, ...]) -> Distribution | None:
     """Return the distribution of a histogram, all label sets added up; None without a count."""
     counts = _buckets(metric.name, samples)
-    before = _buckets(metric.name, earlier)
-    total = _sum_of(f"{metric.name}_sum", samples) - _sum_of(f"{metric.name}_sum", earlier)
-    number = _sum_of(f"{metric.name}_count", samples) - _sum_of(f"{metric.name}_count", earlier)
+    total, number = (
+        sum(sample.value for sample in samples if sample.name == f"{metric.name}_{part}") for part in ("sum", "count")
+    )
     if number < 1:
         return None
-    grown = {end: count - before.get(end, 0.0) for end, count in counts.items()}
-    ends = sorted(grown)
-    percentiles = [found for percent in _PERCENTS if (found := _percentile(percent, ends, grown)) is not None]
+    ends = sorted(counts)
+    percentiles = [found for percent in _PERCENTS if (found := _percentile(percent, ends, counts)) is not None]
     return Distribution(mean=total / number, percentiles=tuple(percentiles), count=round(number))
 
 
@@ -247,10 +235,6 @@ def _buckets(name: str, samples: tuple[MetricSample, ...]) -> dict[float, float]
             continue
         counts[end] = counts.get(end, 0.0) + sample.value
     return counts
-
-
-def _sum_of(name: str, samples: tuple[MetricSample, ...]) -> float:
-    return sum(sample.value for sample in samples if sample.name == name)
 
 
 def _percentile(percent: float, ends: list[float], counts: Mapping[float, float]) -> MeasuredPercentile | None:

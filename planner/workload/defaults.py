@@ -122,11 +122,7 @@ def _default_loss(workload: Training) -> Loss:
 
 
 def _settled_alignment(workload: Training, architecture: Architecture, length: int) -> Alignment:
-    """Return the workload's preference tuning or reinforcement learning with its unset fields filled in.
-
-    Raises:
-        SpecError: If the model generates no text.
-    """
+    """Return the workload's preference tuning or reinforcement learning with its unset fields filled in."""
     alignment = workload.alignment
     if alignment.method == "none":
         return alignment
@@ -137,11 +133,7 @@ def _settled_alignment(workload: Training, architecture: Architecture, length: i
 
 
 def _images_per_prompt(workload: Inference, architecture: Architecture, profile: str) -> int | None:
-    """Return the number of images per prompt: by default 1, or 0 if the engine's image processing is not estimated.
-
-    Raises:
-        SpecError: If the workload has images, but the model reads none or the engine is not transformers.
-    """
+    """Return the number of images per prompt: by default 1, or 0 if the engine's image processing is not estimated."""
     if not embeds_images(architecture):
         if workload.images:
             raise SpecError(

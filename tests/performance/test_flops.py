@@ -23,12 +23,6 @@ def test_every_matrix_of_a_llama_counts_twice_for_each_token() -> None:
     assert (work.layers, work.expert_layers) == (32, 0)
 
 
-def test_the_head_reads_no_more_than_it_is_asked_for() -> None:
-    whole, last = forward_work(llama(), 1, LENGTH), forward_work(llama(), 1, LENGTH, 1)
-    assert last.logits == 32_000
-    assert last.layer_flops == whole.layer_flops
-
-
 @pytest.mark.parametrize(
     ("name", "of_all", "flops_over_active"),
     [

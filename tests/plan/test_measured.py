@@ -174,11 +174,10 @@ def test_a_card_of_unknown_memory_is_matched_by_name(catalog):
     assert [gpu.id for gpu in matching_gpus(hardware, live("NVIDIA L40S", 46068))] == ["l40s"]
 
 
-def test_a_plan_for_a_local_card_includes_other_programs(catalog):
+def test_a_plan_for_a_local_card_has_no_other_cards(catalog):
     unequal = Training(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="l40s", count=1)))
-    plan = plan_for_card(PLAN.evolve(workload=unequal, gpu=None, count=2), catalog.hardware.gpu("l40s"), 2, GIB)
+    plan = plan_for_card(PLAN.evolve(workload=unequal, gpu=None, count=2), catalog.hardware.gpu("l40s"), 2)
     assert (plan.gpu, plan.count, plan.workload.gpus) == ("l40s", 2, ())
-    assert plan.workload.other_processes_bytes == GIB
     one = plan_for_card(
         PLAN.evolve(workload=Training(parallel=Parallel(data=2)), count=2), catalog.hardware.gpu("l40s")
     )

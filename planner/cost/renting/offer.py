@@ -7,8 +7,8 @@ from typing import Final, Literal, Self
 from pydantic import Field, model_validator
 
 from planner.base import Spec
-from planner.cost.figure import DATE, days_since
-from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode
+from planner.cost.figure import DATE
+from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode, days_since
 
 Currency = Literal[
     "USD", "EUR", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CAD", "AUD", "JPY", "KRW", "INR", "CNY", "SGD", "BRL"

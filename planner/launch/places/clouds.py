@@ -78,11 +78,7 @@ _ANYWHERE: Final = "global"
 
 
 def _rental(facts: LaunchFacts) -> dict[str, Any]:
-    """Return cloud, region, spot and highest price of the offer that the plan names; spot alone without an offer.
-
-    Raises:
-        SpecError: If SkyPilot does not rent from the provider of the offer, or the offer is of other cards.
-    """
+    """Return cloud, region, spot and highest price of the offer that the plan names; spot alone without an offer."""
     mode, offer = facts.evaluation.plan.cost.rent.mode, facts.offer
     spot = {"use_spot": Commented(mode == "spot", "rented as the plan says")}
     if offer is None:

@@ -70,11 +70,7 @@ def _write(facts: LaunchFacts) -> Job:
 
 
 def _refuse_unwritten(facts: LaunchFacts, workload: Training) -> None:
-    """Refuse what torchtitan has no argument for and what would change the memory.
-
-    Raises:
-        SpecError: If the plan has such a field.
-    """
+    """Refuse what torchtitan has no argument for and what would change the memory."""
     parallel, model, own = workload.parallel, facts.evaluation.plan.model.id, ", ".join(CONFIGS)
     refused = {
         "model": (model not in CONFIGS, f"torchtitan has no plain configuration of {model}", f"It has {own}."),

@@ -82,11 +82,7 @@ def _write(facts: LaunchFacts) -> Job:
 
 
 def _objective(workload: Training) -> AlignmentMethod:
-    """Return the objective of `workload`, if TRL has it with this reference and these logits.
-
-    Raises:
-        SpecError: If it has not.
-    """
+    """Return the objective of `workload`, if TRL has it with this reference and these logits."""
     alignment, objective = workload.alignment, workload.alignment.method
     if objective == "ppo":
         hint = "Plan GRPO, or use verl or OpenRLHF, whose settings docs/alignment.md lists."

@@ -107,9 +107,6 @@ def _memory_fraction(facts: LaunchFacts, engine: VllmSettings) -> float | None:
 
     **Formula**: u = ⌈100 · (weights + step + graphs from 0.21 on + outside PyTorch + pages of all sequences) / C⌉ /
     100; C is the total that a process sees. What the estimate's pool leaves of its own share is what these need.
-
-    Raises:
-        SpecError: If the plan's own share is too small, or the share is more than what is free.
     """
     memory = facts.evaluation.memory
     pool, total = memory.cache_pool, memory.capacity_bytes

@@ -97,18 +97,13 @@ def attention_tensors(
     bias: bool = False,
     key_bias: bool | None = None,
     out_bias: bool = False,
-    kv_input: int | None = None,
 ) -> Tensors:
-    """Return the tensors of separate query, key and value projections, and of the output projection.
-
-    `key_bias` differs from `bias` in Whisper; `kv_input` is the input width of keys and values in cross-attention.
-    """
+    """Return the tensors of separate query, key (whose bias differs in Whisper), value and output projections."""
     query, key, value, out = (f"{prefix}{name}" for name in names)
-    source = hidden if kv_input is None else kv_input
     return (
         *linear(query, mixer.q_dim, hidden, bias=bias),
-        *linear(key, mixer.kv_dim, source, bias=bias if key_bias is None else key_bias),
-        *linear(value, mixer.kv_dim, source, bias=bias),
+        *linear(key, mixer.kv_dim, hidden, bias=bias if key_bias is None else key_bias),
+        *linear(value, mixer.kv_dim, hidden, bias=bias),
         *linear(out, hidden, mixer.q_dim, bias=out_bias),
     )
 

@@ -129,9 +129,7 @@ def evaluate_checklist(source: DiagnosisSource, uuid: str, at: float | None = No
     Raises:
         KeyError: If the inventory has no such card.
     """
-    device = next((device for device in source.inventory.devices if device.uuid == uuid), None)
-    if device is None:
-        raise KeyError(uuid)
+    device = {device.uuid: device for device in source.inventory.devices}[uuid]
     end = source.end if at is None else at
     window = read_window(source, device, end or 0.0)
     use = window.quantity("use_fraction")

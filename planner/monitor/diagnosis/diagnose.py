@@ -11,7 +11,7 @@ from planner.monitor.diagnosis.rules import WORKLOAD_RULES
 from planner.monitor.diagnosis.time_series import TimeSeries, current_phase
 from planner.monitor.diagnosis.verdict import OtherFinding, Verdict, VerdictKind
 from planner.monitor.readings.faults import FAULTS, FaultKind
-from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.protocols import DiagnosisSource
 from planner.monitor.readings.reading import EXPLANATIONS, Cause
 
@@ -28,11 +28,9 @@ _NOT_LOGGED_REASON: Final = "not in the recorded data"
 _DISPLAYED_QUANTITIES: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
 
 
-def diagnose_all(
-    source: DiagnosisSource, at: float | None = None, seconds: float = WINDOW_SECONDS
-) -> Mapping[str, Verdict]:
+def diagnose_all(source: DiagnosisSource, at: float | None = None) -> Mapping[str, Verdict]:
     """Return the verdict on each card in the inventory, by UUID; see `diagnose`."""
-    return {device.uuid: diagnose(source, device.uuid, at, seconds) for device in source.inventory.devices}
+    return {device.uuid: diagnose(source, device.uuid, at) for device in source.inventory.devices}
 
 
 def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Verdict:
@@ -43,7 +41,7 @@ def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, second
     Raises:
         KeyError: If the inventory has no such card.
     """
-    device = _find_device(source.inventory, uuid)
+    device = {device.uuid: device for device in source.inventory.devices}[uuid]
     end = source.end if at is None else at
     if device.state != "running":
         kind = FaultKind.LOST if device.state == "lost" else FaultKind.ASLEEP
@@ -192,10 +190,3 @@ _JUDGED: Final = (
 def _unreported_quantities(source: DiagnosisSource, uuid: str) -> tuple[str, ...]:
     readings = source.latest.readings(uuid)
     return tuple(name for name in _JUDGED if name in readings and readings[name].cause is Cause.NOT_SUPPORTED)
-
-
-def _find_device(inventory: Inventory, uuid: str) -> Device:
-    device = next((device for device in inventory.devices if device.uuid == uuid), None)
-    if device is None:
-        raise KeyError(uuid)
-    return device

@@ -254,11 +254,7 @@ _DECIMAL_COMMA: Final = re.compile(r"(\d),(\d)")
 
 
 def _named_header(columns: str | None, path: Path) -> LogHeader | None:
-    """Return the header that a user named, None without one.
-
-    Raises:
-        RecordingError: If none of the names is known.
-    """
+    """Return the header that a user named, None without one."""
     if columns is None:
         return None
     names = [name.strip() for name in columns.split(",")]

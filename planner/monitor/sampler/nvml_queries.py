@@ -290,11 +290,7 @@ class CardQueries:
         self._has_answered.add(name)
 
     def _raise_if_handle_is_stale(self) -> None:
-        """Check that the handle still refers to this card, after the card rejected a query.
-
-        Raises:
-            SessionOverError: If the handle no longer refers to this card.
-        """
+        """Check that the handle still refers to this card, after the card rejected a query."""
         try:
             uuid = self.nvml.call_for_text("nvmlDeviceGetUUID", self.uuid, self.handle)
         except NvmlFailure as failure:

@@ -124,11 +124,7 @@ class SamplerProcess:
         on_end(self)
 
     def _message_of_other_machine(self, message: Message) -> Message:
-        """Return a checked message by the clocks of this machine; answer a greeting.
-
-        Raises:
-            BadLineError: If the message is not valid, or comes before the machine's clock is known.
-        """
+        """Return a checked message by the clocks of this machine; answer a greeting."""
         if isinstance(message, Hello):
             self.hello = message
             if message.wire == WIRE_VERSION:

@@ -1,6 +1,6 @@
 """Operations and bytes of a pass over a network, computed from its tensors and cached per model and weight format."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -140,7 +140,7 @@ def work_of(
         layers=stack.layer_count,
         expert_layers=sum(group.count for group in stack.groups if isinstance(group.layer.feed_forward, Moe)),
         hidden=stack.hidden,
-        parameters=_product_elements(dense)
+        parameters=sum(tensor.size * count for tensor, count in dense if tensor.role in _PRODUCTS)
         + sum(_active_expert_parameters(group, every_expert) for group in stack.groups),
         head_parameters=sum(tensor.parameters for tensor in head if len(tensor.shape) > 1),
         fixed_bytes=_stored_bytes(architecture, weights, [*dense, *after]),
@@ -159,10 +159,6 @@ def _head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
         return architecture.head
     tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
     return (*architecture.head, *sorted(tables, key=lambda table: -table.size)[:1])
-
-
-def _product_elements(tensors: Iterable[tuple[Tensor, int]]) -> int:
-    return sum(tensor.size * count for tensor, count in tensors if tensor.role in _PRODUCTS)
 
 
 def _active_expert_parameters(group: LayerGroup, every_expert: bool) -> float:

@@ -112,11 +112,7 @@ class _Phase(NamedTuple):
 
 
 def _phase(name: TimeTermName, times: int, time: TimeResult, formula: str, source: str) -> _Phase:
-    """Return the phase that takes `times` times as long as `time`.
-
-    Raises:
-        _UnknownTimeError: If that is unknown.
-    """
+    """Return the phase that takes `times` times as long as `time`."""
     if time.seconds is None:
         raise _UnknownTimeError(f"{name.replace('_', ' ')}: {time.unsupported}")
     term = TimeTerm(

@@ -155,11 +155,7 @@ def _question(
     seed: int,
     stop: Stop,
 ) -> _Question:
-    """Return the question of a search, checked.
-
-    Raises:
-        SpecError: If the plan trains, names a model that the catalog does not have, or the traffic has no rate.
-    """
+    """Return the question of a search, checked."""
     if not isinstance(plan.workload, Inference):
         raise SpecError("workload.task", "a service needs a plan for inference, and this plan trains")
     if traffic.requests_per_second is None and not isinstance(traffic.arrivals, ConcurrentClients):

@@ -5,10 +5,10 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
-from planner.cost.figure import days_since
 from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.result import CostResult, Decision
+from planner.cost.terms import days_since
 from planner.hardware.system import cards_sold_together
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation

@@ -156,26 +156,26 @@ def _origin(mode: RentMode) -> Callable[[ListedOffer], str]:
 _OfOffer = TypeVar("_OfOffer", ListedOffer, OfferRow)
 
 
-def _provider_column(width: int) -> Column[_OfOffer]:
+def _provider_column() -> Column[_OfOffer]:
     return text_column(
-        "provider", "Provider", lambda row: row.offer.provider, width=width, about="Company that rents the machine out"
+        "provider", "Provider", lambda row: row.offer.provider, width=15, about="Company that rents the machine out"
     )
 
 
-def _instance_column(width: int) -> Column[_OfOffer]:
+def _instance_column() -> Column[_OfOffer]:
     return text_column(
         "instance",
         "Instance",
         lambda row: row.offer.instance,
-        width=width,
+        width=20,
         tooltip=lambda row: row.offer.id,
         about="Provider's name of the machine",
     )
 
 
 OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
-    _provider_column(15),
-    _instance_column(20),
+    _provider_column(),
+    _instance_column(),
     text_column(
         "card",
         "GPU",
@@ -212,12 +212,8 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
 )
 
 
-def _usd(
-    key: str, title: str, get: Callable[[OfferRow], float], about: str, *, unit: str = "", shown: bool = True
-) -> Column[OfferRow]:
-    return number_column(
-        key, title, get, unit=unit, show=fmt.money, width=8, shown=shown, tooltip=_price_origin, about=about
-    )
+def _usd(key: str, title: str, get: Callable[[OfferRow], float], about: str, *, shown: bool = True) -> Column[OfferRow]:
+    return number_column(key, title, get, show=fmt.money, width=8, shown=shown, tooltip=_price_origin, about=about)
 
 
 def _price_origin(row: OfferRow) -> str:
@@ -226,8 +222,8 @@ def _price_origin(row: OfferRow) -> str:
 
 
 JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
-    _provider_column(15),
-    _instance_column(20),
+    _provider_column(),
+    _instance_column(),
     number_column("instances", "Machines", lambda row: row.instances, width=7, about="Machines that the job needs"),
     text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
     text_column(

@@ -6,11 +6,11 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
-from planner.cost.figure import days_since
 from planner.cost.rent_or_buy.cash_flows import ALWAYS_CHEAPER, FIXED_RENT, NEVER_DEARER
 from planner.cost.rent_or_buy.decision import Hybrid
 from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import BreakEven, CostResult, Decision, Footprint, MoneyTerm, OwnCost, RentCost
+from planner.cost.terms import days_since
 from planner.present import format as fmt
 from planner.present.cost.amounts import COST_TERM_TITLES, amount_range, short_source, usd_range
 from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase

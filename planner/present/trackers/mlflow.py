@@ -141,11 +141,7 @@ class MlflowRun:
         return str(self._called(self._client.create_experiment, PROJECT, artifact_location=artifacts.as_uri()))
 
     def _called(self, function: Any, *values: object, **named: object) -> Any:  # noqa: ANN401  # whatever mlflow gives
-        """Return what a function of mlflow returns.
-
-        Raises:
-            RecordingError: If it fails, with mlflow's own words.
-        """
+        """Return what a function of mlflow returns."""
         try:
             return function(*values, **named)
         except (self._mlflow.MlflowException, OSError) as error:
@@ -193,11 +189,7 @@ def _prefix(owner: str) -> str:
 
 
 def _import_mlflow(place: Path) -> ModuleType:
-    """Import mlflow with its telemetry off.
-
-    Raises:
-        RecordingError: If it is not installed, or without the library of its database.
-    """
+    """Import mlflow with its telemetry off."""
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     try:
         import_module("sqlalchemy")

@@ -110,11 +110,7 @@ class WandbRun:
         self._called(self._run.finish)
 
     def _called(self, function: Callable[..., Any], *values: object, **named: object) -> Any:  # noqa: ANN401
-        """Return what a function of wandb returns.
-
-        Raises:
-            RecordingError: If it fails, with wandb's own words.
-        """
+        """Return what a function of wandb returns."""
         try:
             return function(*values, **named)
         except (self._wandb.Error, OSError) as error:
@@ -144,11 +140,7 @@ def _name_and_factor(owner: str, quantity: str) -> tuple[str, float]:
 
 
 def _import_wandb(folder: Path) -> Any:  # noqa: ANN401  # it has no annotations that are of use here
-    """Return wandb, which then writes offline and reports no errors to its makers.
-
-    Raises:
-        RecordingError: If it is not installed.
-    """
+    """Return wandb, which then writes offline and reports no errors to its makers."""
     os.environ |= {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
     try:
         return import_module("wandb")

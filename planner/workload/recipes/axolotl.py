@@ -157,7 +157,7 @@ def _read_checkpointing(reader: ConfigReader) -> None:
 
 
 def _read_attention(reader: ConfigReader) -> None:
-    read_attention(reader, "attn_implementation")
+    read_attention(reader)
     for key, attention in _ATTENTION_FLAGS.items():
         reader.set_if_enabled(key, "attention", attention)
 

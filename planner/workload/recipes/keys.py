@@ -298,8 +298,9 @@ def read_optimizer(reader: ConfigReader, key: str, default: str) -> None:
         reader.set(key, "optimizer_step", step)
 
 
-def read_attention(reader: ConfigReader, key: str) -> None:
-    """Read the attention implementation from `key`; the default of transformers is SDPA."""
+def read_attention(reader: ConfigReader) -> None:
+    """Read the attention implementation; the default of transformers is SDPA."""
+    key = "attn_implementation"
     name = reader.string(key)
     if name is None:
         return

@@ -46,7 +46,7 @@ def read_trl(reader: ConfigReader) -> None:
     _read_trl_method(reader)
     _read_trl_precision(reader)
     read_steps(reader, checkpointing=True)
-    read_attention(reader, "attn_implementation")
+    read_attention(reader)
     if any(map(reader.has, _GRPO_KEYS)):
         _read_grpo(reader)
     else:

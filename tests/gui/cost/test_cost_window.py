@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from pytestqt.qtbot import QtBot
 
-from planner.cost.figure import days_since
+from planner.cost.terms import days_since
 from planner.gui.cost.prices_dialog import PricesDialog
 from planner.gui.cost.recommend_dialog import RecommendDialog
 from planner.gui.cost.tab import CostTab

@@ -6,7 +6,7 @@ import pytest
 from catalog_samples import point
 
 from planner.cost.card_prices import PriceSpread
-from planner.cost.figure import days_since
+from planner.cost.terms import days_since
 from planner.cost.renting.offer import Offer
 from planner.present.cost.prices import (
     age_of,

@@ -227,13 +227,13 @@ def experts_in_stepped_layers(fields: ConfigFields, layers: int) -> tuple[bool, 
     return tuple(index not in dense and (index + 1) % step == 0 for index in range(layers))
 
 
-def experts_after_dense_layers(default: int, name: str = "first_k_dense_replace") -> SparseLayers:
+def experts_after_dense_layers(default: int) -> SparseLayers:
     """Return the function for families with dense first layers and experts in all others."""
 
     def sparse_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
         stated = fields.texts_per_layer("mlp_layer_types", layers=layers)
         if stated is None:
-            first = fields.integer(name, default=default, low=0)
+            first = fields.integer("first_k_dense_replace", default=default, low=0)
             return tuple(index >= first for index in range(layers))
         return tuple(kind == "sparse" for kind in stated)
 
