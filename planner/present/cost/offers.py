@@ -176,12 +176,12 @@ def _instance_column(width: int) -> Column[_OfOffer]:
 
 OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
     _provider_column(15),
-    _instance_column(20),
+    _instance_column(16),
     text_column(
         "card",
         "GPU",
         lambda row: row.card,
-        width=26,
+        width=24,
         tooltip=lambda row: "\n".join(row.offer.cards),
         about="GPU of the machine",
     ),
@@ -228,7 +228,7 @@ def _price_origin(row: OfferRow) -> str:
 
 JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     _provider_column(15),
-    _instance_column(20),
+    _instance_column(16),
     number_column("instances", "Machines", lambda row: row.instances, width=7, about="Machines that the job needs"),
     text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
     text_column(

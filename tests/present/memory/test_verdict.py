@@ -14,6 +14,7 @@ from planner.present.memory.verdict import (
     fitting_sentence,
     gauge_facts,
     gauge_text,
+    memory_answer,
     sure_text,
     verdict_phrase,
 )
