@@ -73,7 +73,7 @@ def _value_column(
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    text_column("part", "Part", lambda row: row.title, width=20, about="Memory or speed that the log reports"),
+    text_column("part", "Part", lambda row: row.title, width=22, about="Memory or speed that the log reports"),
     _value_column(
         "predicted",
         "Estimated",
