@@ -228,14 +228,14 @@ def _price_origin(row: OfferRow) -> str:
 
 JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     _provider_column(15),
-    _instance_column(16),
+    _instance_column(11),
     number_column("instances", "Machines", lambda row: row.instances, width=7, about="Machines that the job needs"),
     text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
     text_column(
         "mode",
         "Type",
         lambda row: RENT_MODE_TITLES[row.mode],
-        width=9,
+        width=8,
         about="Rental type: on demand, spot or reserved",
     ),
     number_column("hours", "Hours", lambda row: row.hours, width=6, about="Hours that are billed"),
