@@ -17,13 +17,14 @@ from planner.gui.locks import FileLock
 from planner.gui.tasks import TaskRunner
 from planner.gui.widgets.dialogs import choose_report_file, open_once
 from planner.gui.workspace import Workspace
-from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_model_file
-from planner.paths import state_dir, traces_dir
+from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model
+from planner.paths import state_dir
 from planner.plan.catalog import Catalog
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.merging import changed_fields, merge_plans
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import integer
+from planner.present.plan.phrase import beside_sentences
 from planner.present.plan.settings import conflict_texts
 from planner.storage import may_exist, set_aside
 from planner.trace.recording import TracedFacts
@@ -83,7 +84,6 @@ class Documents(QObject):
             PlannerError: If the plan has no card of one kind, or one of the plans cannot be evaluated.
         """
         from planner.plan.beside import share_cards  # few cards have several models
-        from planner.present.plan.phrase import beside_sentences
 
         shared = share_cards(self._workspace.plan, [other], self._workspace.catalog)
         self._workspace.apply(f"beside {other.model.id}", workload=shared.plan.workload)
@@ -272,22 +272,15 @@ class Documents(QObject):
 
     def _apply_recipe(self, recipe: "Recipe", path: Path) -> None:
         """Apply a training file to the plan in one undo step, with its model if known, and report what was read."""
-        from planner.plan.recipes import plan_of_recipe, with_recipe
-        from planner.present.plan.starting_points import recipe_summary
+        from planner.gui.file_work import plan_from_training_file
 
         workspace = self._workspace
-        unchanged = ""
-        try:
-            plan = plan_of_recipe(recipe, path, workspace.catalog.models)
-        except PlannerError as error:
-            plan, unchanged = workspace.plan, f" The plan keeps its model: {error.message}."
-        plan = with_recipe(plan, recipe)
+        plan, (first, *others) = plan_from_training_file(workspace.plan, recipe, path, workspace.catalog.models)
         workspace.end_gesture()
         workspace.apply(f"open {path.name}", model=plan.model, workload=plan.workload, count=plan.count)
         workspace.end_gesture()
         workspace.navigator.show_memory()
-        first, *others = recipe_summary(recipe, path.name)
-        workspace.noticed.emit(first, " ".join(others) + unchanged)
+        workspace.noticed.emit(first, " ".join(others))
 
     def _use_model(self, model: LoadedModel) -> None:
         with self._workspace.reporting():
@@ -452,27 +445,12 @@ def _ignore_error(_error: BaseException) -> None:
 def _read_content(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
     if is_plan_file(path):
         return load_plan(path)
-    # Few starts need a YAML reader.
-    from planner.launch.load import is_launch_file, load_launch_file
-    from planner.plan.recipes import load_recipe
+    from planner.gui.file_work import read_other_file
 
-    if is_launch_file(path):
-        return load_recipe(path) if path.is_dir() else load_launch_file(path)
-    from planner.trace.files import is_recording_file, load_recording, store_recording
-
-    if not is_recording_file(path):
-        return load_model_file(path)
-    from planner.trace.analysis.memory import facts_of
-
-    recording = load_recording(path)
-    store_recording(traces_dir(), recording)
-    return facts_of(recording)
+    return read_other_file(path)
 
 
 def _save_recording(digest: str, path: Path) -> None:
-    from planner.trace.files import find_recording, save_recording
+    from planner.gui.file_work import copy_recording
 
-    recording = find_recording(traces_dir(), digest)
-    if recording is None:
-        raise PlannerError("the recording of this trace is no longer on this computer", "Trace the module again.")
-    save_recording(path, recording)
+    copy_recording(digest, path)

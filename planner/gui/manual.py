@@ -39,7 +39,7 @@ from planner.paths import docs_dir
 
 CONTENTS: Final = "index.md"
 _SIZE: Final = QSize(1120, 720)
-_LIST_WIDTH: Final = 300
+_LIST_WIDTH: Final = 340
 _WIDEST_PICTURE: Final = 760
 _TALLEST: Final = 10_000
 _MARGIN: Final = 18

@@ -14,7 +14,7 @@ from planner.errors import PlannerError, SpecError
 from planner.gui.navigator import Navigator
 from planner.gui.settings import SettingsStore
 from planner.plan.catalog import Catalog
-from planner.plan.editing import WORKLOAD
+from planner.plan.editing import TASK_OF_GOAL, WORKLOAD, goal_fields, goal_terms, resolve_conflicts
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
@@ -234,7 +234,6 @@ class Workspace(QObject):
             PlannerError: If the changed plan cannot be evaluated; the plan stays as it was.
         """
         # The start of the window does not wait for modules that only a change needs.
-        from planner.plan.editing import resolve_conflicts
 
         fields = dict(answer)
         task = fields.pop(f"{WORKLOAD}task", None)
@@ -251,8 +250,6 @@ class Workspace(QObject):
         Raises:
             PlannerError: If the plan cannot be evaluated; the plan stays as it was.
         """
-        from planner.plan.editing import TASK_OF_GOAL, goal_fields, goal_terms  # as in `answer`
-
         task = TASK_OF_GOAL[goal]
         plan = self.plan.evolve(workload=self.workload_of(task))
         terms = {"cost": goal_terms(plan.cost, goal)}
@@ -266,13 +263,6 @@ class Workspace(QObject):
         Raises:
             PlannerError: If the plan cannot be evaluated; the plan stays as it was.
         """
-        from planner.plan.editing import (
-            TASK_OF_GOAL,
-            goal_fields,
-            goal_terms,
-            resolve_conflicts,  # as in `answer`
-        )
-
         workload = Training() if TASK_OF_GOAL[goal] == "training" else Inference()
         terms = goal_terms(CostTerms(), goal)
         if is_owned:

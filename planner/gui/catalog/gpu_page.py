@@ -28,7 +28,7 @@ from planner.present.catalog.gpu_columns import GPU_COLUMNS, buying_phrase, lowe
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
 from planner.present.catalog.records import GPU_FIELDS, gpu_fields
 
-_PANE_WIDTHS: Final = (170, 716, 244)
+_PANE_WIDTHS: Final = (180, 714, 236)
 _DEFAULT_COLUMNS: Final = (
     *("name", "fits", "buy", "job_time", "memory", "bandwidth", "job_cost", "bf16", "power", "fp32", "fp8", "year"),
     *("vendor", "segment", "architecture"),

@@ -4,23 +4,23 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
+from planner.cost.card_prices import CardPrices, PriceSpread
+from planner.cost.figure import Figure
 from planner.cost.terms import RentMode
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
+from planner.plan.money import job_by_gpu
 from planner.plan.plan import Plan
-from planner.present.catalog.gpu_row import JobSummary
+from planner.plan.prices import buying_prices, prices_by_card, rents_by_system
+from planner.present.catalog.gpu_row import JobSummary, job_summaries
 
-if TYPE_CHECKING:
-    from planner.cost.card_prices import CardPrices, PriceSpread
-    from planner.cost.figure import Figure
-
-    Rents = Mapping[str, Mapping[RentMode, PriceSpread]]
+Rents = Mapping[str, Mapping[RentMode, PriceSpread]]
 
 _JOBS_TASK: Final = "catalog-jobs"
 _PRICES_TASK: Final = "catalog-prices"
@@ -84,7 +84,7 @@ class Lookups(QObject):
             self.jobs = jobs
             self.results_arrived.emit()
 
-    def _set_prices_and_rents(self, found: "tuple[Mapping[str, CardPrices], Rents, Mapping[str, Figure]]") -> None:
+    def _set_prices_and_rents(self, found: tuple[Mapping[str, CardPrices], Rents, Mapping[str, Figure]]) -> None:
         self.prices, self.rents, self.buying = found
         self.results_arrived.emit()
 
@@ -96,9 +96,6 @@ def _without_card(plan: Plan) -> Plan:
 
 def find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool]) -> Mapping[str, JobSummary] | None:
     """Return the job's time and cost on each card, or None if the computation was cancelled."""
-    from planner.plan.money import job_by_gpu  # loaded by the background thread, since drawing does not need it
-    from planner.present.catalog.gpu_row import job_summaries
-
     jobs = job_by_gpu(plan, catalog, today, stop)
     return None if jobs is None else job_summaries(jobs)
 
@@ -111,12 +108,7 @@ def ignore_planner_error(error: BaseException) -> None:
 
 def _read_prices_and_rents(
     catalog: Catalog, today: date
-) -> "tuple[Mapping[str, CardPrices], Rents, Mapping[str, Figure]]":
-    from planner.plan.prices import (  # slow, and not needed for the first view
-        buying_prices,
-        prices_by_card,
-        rents_by_system,
-    )
+) -> tuple[Mapping[str, CardPrices], Rents, Mapping[str, Figure]]:
 
     # The details also need these; loading them here keeps the first arrow key fast.
     _ = catalog.software, catalog.speeds

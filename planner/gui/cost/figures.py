@@ -218,7 +218,7 @@ class CostFigures(QWidget):
         super().__init__()
         self.summary = FigureGrid(theme, ("Rented", "Owned"))
         self.amounts = AmountList(theme)
-        in_column(self.summary, self.amounts, STRETCH, owner=self, spacing=theme.spacing.medium)
+        in_column(in_row(self.summary, STRETCH), self.amounts, STRETCH, owner=self, spacing=theme.spacing.medium)
 
     def show_estimate(self, estimate: CostEstimate) -> None:
         """Show the figures and amounts of `estimate`."""

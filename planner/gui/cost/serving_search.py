@@ -112,7 +112,9 @@ class ServingSearchDialog(HardwareSearchDialog):
         """Search again in the background; options are shown as they are found."""
         self.answer = None
         self.model.set_records(())
-        self._question.setText(f"For a peak load of {traffic_sentence(self._traffic)}; {targets_phrase(self._targets)}.")
+        self._question.setText(
+            f"For a peak load of {traffic_sentence(self._traffic)}; {targets_phrase(self._targets)}."
+        )
         if not self._targets.limits:
             self._tell(_NO_TARGETS, "warn")
             self._set_busy(busy=False)

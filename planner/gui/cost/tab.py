@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from pydantic_core import to_json
 from PySide6.QtCore import Qt, Slot
@@ -30,6 +30,9 @@ from planner.gui.widgets.dialogs import open_later
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column
 from planner.gui.workspace import Workspace
+from planner.plan.advice.inference_changes import CONTINUOUS_BATCHING
+from planner.plan.advice.search import apply_change
+from planner.plan.cost_alternatives import BatchedService, FasterRental, find_batched_service, find_faster_rental
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.present.cost.amounts import swing_rows
@@ -39,9 +42,6 @@ from planner.present.cost.rent_or_buy import ComparedPlan
 from planner.present.cost.summary import chance_sentence, running_period, saving_range_sentence
 from planner.present.plan.phrase import plan_phrase
 from planner.workload.software.registry import SOFTWARE
-
-if TYPE_CHECKING:
-    from planner.plan.cost_alternatives import BatchedService, FasterRental
 
 REST_MS: Final = 150
 _CONTROLS_WIDTH: Final = 392
@@ -270,8 +270,6 @@ class CostTab(QuestionTab):
 
     def _look_for_faster_rental(self, estimate: CostEstimate) -> None:
         """Look in the background for a card to rent that is faster than the owned ones."""
-        from planner.plan.cost_alternatives import find_faster_rental  # compares every card, only for owned ones
-
         stop = Event()
         evaluation, catalog, today = self.workspace.evaluation, self.workspace.catalog, self._today()
         work = partial(find_faster_rental, evaluation, estimate, catalog, today, stop.is_set)
@@ -279,13 +277,11 @@ class CostTab(QuestionTab):
 
     def _look_for_batched_service(self, estimate: CostEstimate) -> None:
         """Look in the background for a program that serves the requests with fewer cards."""
-        from planner.plan.cost_alternatives import find_batched_service  # for services only
-
         evaluation, catalog, today = self.workspace.evaluation, self.workspace.catalog, self._today()
         work = partial(find_batched_service, evaluation, estimate, catalog, today)
         self.tasks.run(_BATCHED, work, self._show_batched_service)
 
-    def _show_batched_service(self, found: "BatchedService | None") -> None:
+    def _show_batched_service(self, found: BatchedService | None) -> None:
         self.batched_service = found
         if found is not None:
             profile = self.workspace.evaluation.workload.profile or ""
@@ -295,13 +291,10 @@ class CostTab(QuestionTab):
     @Slot()
     def _use_batched_service(self) -> None:
         """Serve the plan's requests with the program that answers many at once."""
-        from planner.plan.advice.inference_changes import CONTINUOUS_BATCHING
-        from planner.plan.advice.search import apply_change
-
         workload = apply_change(self.workspace.plan, CONTINUOUS_BATCHING).workload
         self.workspace.apply(CONTINUOUS_BATCHING.name, workload=workload)
 
-    def _show_faster_rental(self, rental: "FasterRental | None") -> None:
+    def _show_faster_rental(self, rental: FasterRental | None) -> None:
         self.faster_rental = rental
         if rental is not None:
             card = self.workspace.catalog.hardware.gpu(rental.gpu).name

@@ -24,7 +24,7 @@ from planner.gui.widgets.inputs.field import message_line, show_message
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
-from planner.plan.editing import WORKLOAD
+from planner.plan.editing import WORKLOAD, possible_counts
 from planner.plan.evaluate import Evaluation
 from planner.present.plan.parallel import cards_phrase
 from planner.present.plan.settings import setting_title, title_in_sentence
@@ -200,7 +200,6 @@ class CardsQuestions(QWidget):
         self._section.set_summary(words or selected_card_name(self._workspace, None))
 
     def _error_with_valid_counts(self, error: PlannerError) -> str:
-        from planner.plan.editing import possible_counts  # rarely needed
 
         before = self._workspace.before(_COUNT)
         possible = possible_counts(before, self.count.value or 1, self._workspace.catalog)

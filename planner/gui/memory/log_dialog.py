@@ -73,14 +73,14 @@ def _value_column(
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    text_column("part", "Part", lambda row: row.title, width=27, about="Memory or speed that the log reports"),
+    text_column("part", "Part", lambda row: row.title, width=22, about="Memory or speed that the log reports"),
     _value_column(
         "predicted",
         "Estimated",
         lambda row: row.predicted_value,
         lambda row: row.predicted,
         about="The plan's estimate, with its range",
-        width=27,
+        width=19,
     ),
     _value_column(
         "actual",

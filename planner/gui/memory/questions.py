@@ -19,7 +19,7 @@ from planner.gui.widgets.layout import FlowLayout, focus_by_key
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.memory.software import serving_memory
-from planner.plan.editing import WORKLOAD
+from planner.plan.editing import WORKLOAD, possible_degrees
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.plan.parallel import batch_note, parallelism_summary
@@ -174,7 +174,6 @@ class Questions(QWidget):
         part, _, degree = name.partition(".")
         if part != "parallel" or degree not in DEGREES or degree == "zero":
             return error_text(error)
-        from planner.plan.editing import possible_degrees  # rarely needed
 
         values = possible_degrees(self.workspace.before(step), name, self.workspace.catalog)
         return f"{error_text(error)} {valid_values_text(values)}"

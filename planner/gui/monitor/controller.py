@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
@@ -28,10 +28,8 @@ from planner.monitor.recording.summary import RecordingSummary, summarize_record
 from planner.monitor.supervisor.remote import RemoteAddress
 from planner.paths import resources_dir
 from planner.present.monitor.events import elapsed_text
-
-if TYPE_CHECKING:
-    from planner.present.trackers.run import TrackerName
-    from planner.present.trackers.tracking import LiveTracking, TrackedRun
+from planner.present.trackers.run import TrackerName
+from planner.present.trackers.tracking import LiveTracking, TrackedRun, export_to_tracker
 
 DEMO: Final = resources_dir() / "demo" / "training.gpurec"
 _LOADING: Final = "monitor recording"
@@ -208,7 +206,7 @@ class Controller(QObject):
         elif (recording := self._replayed_recording()) is not None:
             self._ask_tracker(recording.path, lambda tracker, folder: self.track_in(folder, tracker, recording))
 
-    def _ask_tracker(self, path: Path, track: "Callable[[TrackerName, Path], None]", *, live: bool = False) -> None:
+    def _ask_tracker(self, path: Path, track: Callable[[TrackerName, Path], None], *, live: bool = False) -> None:
         from planner.gui.monitor.dialogs import TrackerDialog  # seldom opened
 
         dialog = TrackerDialog(path.name, path.absolute().parent / "runs", self._theme, self._tab.window(), live=live)
@@ -220,35 +218,31 @@ class Controller(QObject):
         """Return whether a recording is in progress that no tracker is told of."""
         return self._feed.recording_path is not None and not self._feed.is_tracked
 
-    def track_live(self, folder: Path, tracker: "TrackerName", recorded: Path) -> None:
+    def track_live(self, folder: Path, tracker: TrackerName, recorded: Path) -> None:
         """Write the recording in progress to a tracker's run in `folder` as well, from now on."""
-        from planner.present.trackers.tracking import LiveTracking  # seldom used
-
         start = partial(LiveTracking, folder, tracker, recorded.stem, self._workspace.catalog)
         self._workspace.noticed.emit(f"Opening a run in {folder}…", "")
         self._tasks.run(_TRACKING, start, partial(self._start_tracking, recorded), self._show_error)
 
-    def _start_tracking(self, recorded: Path, tracking: "LiveTracking") -> None:
+    def _start_tracking(self, recorded: Path, tracking: LiveTracking) -> None:
         self._feed.track(tracking, self._workspace.plan)
         if self._feed.is_tracked:
             self._workspace.noticed.emit(f"{recorded.name} is also written to {tracking.folder} until it ends.", "")
 
     @Slot(object)
-    def _close_tracking(self, tracking: "LiveTracking") -> None:
+    def _close_tracking(self, tracking: LiveTracking) -> None:
         """Write the end of a tracker's run in the background, and say where it is."""
         self._tasks.run(_TRACKING, tracking.close, lambda _: self._show_tracked(tracking), self._show_error)
 
-    def _show_tracked(self, tracking: "LiveTracking") -> None:
+    def _show_tracked(self, tracking: LiveTracking) -> None:
         if tracking.failure is not None:
             hint = _UNTRACKED if self._feed.recording_path is not None else ""
             self._workspace.failed.emit(RecordingError(tracking.folder, tracking.failure, hint))
         elif tracking.result is not None:
             self._on_tracked(tracking.result)
 
-    def track_in(self, folder: Path, tracker: "TrackerName", recording: MonitorRecording) -> None:
+    def track_in(self, folder: Path, tracker: TrackerName, recording: MonitorRecording) -> None:
         """Export a recording to a run of a tracker in `folder`, in the background."""
-        from planner.present.trackers.tracking import export_to_tracker  # seldom used
-
         stopped = Event()
         work = partial(
             export_to_tracker, recording, folder, tracker, self._workspace.catalog, is_stopped=stopped.is_set
@@ -256,7 +250,7 @@ class Controller(QObject):
         self._workspace.noticed.emit(f"Exporting {recording.path.name} to {folder}…", "")
         self._tasks.run(_EXPORTING, work, self._on_tracked, self._show_error, stopped.set)
 
-    def _on_tracked(self, run: "TrackedRun") -> None:
+    def _on_tracked(self, run: TrackedRun) -> None:
         self._workspace.noticed.emit(f"Exported {run.values:,} values to {run.place}.", f"Show: {run.view_command}")
 
     def export_to(self, path: Path, recording: MonitorRecording) -> None:

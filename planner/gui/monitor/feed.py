@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, thread_time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
@@ -27,9 +27,7 @@ from planner.monitor.supervisor.remote import REMOTE_TIMEOUTS, RemoteAddress
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.plan.plan import Plan
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, checklist_rows, diagnosis_view
-
-if TYPE_CHECKING:
-    from planner.present.trackers.tracking import LiveTracking
+from planner.present.trackers.tracking import LiveTracking
 
 _log = logging.getLogger(__name__)
 # Not more, or the longer interval would look like missing readings.
@@ -227,6 +225,8 @@ class Feed(QObject):
         self._left.append(self._live)
         self.machine, self.is_released = machine, False
         self._history, self._watch = History(), AlertWatch(self._watch.rules)
+        if machine is not None:  # named from the first moment on, not only once it answers
+            self._history.note(Inventory(machine=machine.host))
         self._live = LiveSource(self._settings, self._timeouts, self._environment, machine)
         self._live.arrived.connect(self._store_updates)
         if self._is_started:
@@ -283,7 +283,7 @@ class Feed(QObject):
             if self._tracking is not None:
                 self._tracking.note(RecordedPlan(fields))
 
-    def track(self, tracking: "LiveTracking", plan: Plan) -> None:
+    def track(self, tracking: LiveTracking, plan: Plan) -> None:
         """Write the readings, marks and plans of the recording to a tracker's run, too, until the recording ends."""
         if self._recorder is None or self._tracking is not None:
             self.tracking_ended.emit(tracking)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QPushButton, QSystemTrayIcon, QWidget
@@ -17,15 +17,13 @@ from planner.gui.widgets.labels import ElidedLabel, IconLabel, make_label
 from planner.gui.widgets.layout import STRETCH, WidgetPool, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
+from planner.monitor.alert_delivery import AlertDelivery
 from planner.monitor.alerts import Alert
 from planner.monitor.settings import AlertTargets
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone
 from planner.present.monitor.events import FaultView, alert_object
 from planner.present.monitor.headline import Headline
-
-if TYPE_CHECKING:
-    from planner.monitor.alert_delivery import AlertDelivery
 
 _LAST_DELIVERY_SECONDS: Final = 1.0
 _ICONS: Final[dict[Tone, tuple[str, str]]] = {
@@ -282,8 +280,6 @@ class AlertNotifier(QObject):
             self._close_delivery(0.0)
             self._targets = targets
         if targets != AlertTargets():
-            from planner.monitor.alert_delivery import AlertDelivery  # few windows send alerts anywhere
-
             self._delivery = self._delivery or AlertDelivery(targets, self.delivery_failed.emit)
             self._delivery.send(told)
 

@@ -335,7 +335,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Name",
         lambda row: row.gpu.name,
         lambda row: row.marked_name,
-        width=26,
+        width=25,
         tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
         help="Name of the GPU, without its vendor",
     ),

@@ -7,13 +7,14 @@ from typing import Final, NamedTuple
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RentOrBuyCase
-from planner.cost.result import CostResult, Decision
+from planner.cost.result import Blocked, CostResult, Decision, RentCost
 from planner.cost.terms import days_since
 from planner.hardware.system import cards_sold_together
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, plan_throughput
 from planner.present import format as fmt
+from planner.present.cost.amounts import usd_range
 from planner.present.cost.decision import (
     FlipChip,
     SideRow,
@@ -129,7 +130,7 @@ def _decided_view(
     rows = (*side_rows(answer), *_machine_hour_rows(estimate, is_owned=answer.owned))
     is_single_run = answer.rent_figures.month_usd is None
     ages = _price_ages(result, today)
-    difference = ("" if answer.chosen is None else ", as you chose") if is_single_run else difference_text(answer)
+    difference = f"{_run_range(answer, rent)}{"" if answer.chosen is None else ", as you chose"}" if is_single_run else difference_text(answer)
     chips, commitment = flip_chips(result), commitment_chip(result)
     if commitment is not None and commitment.value in (chip.value for chip in chips):
         commitment = None  # it changes the decision, which a chip says
@@ -184,6 +185,14 @@ def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
     """Return the cost and the duration of a run that is done once, on the chosen or the cheaper side."""
     side = answer.rent_figures if (answer.chosen or answer.decision) == "rent" else answer.own_figures
     return f"{fmt.money(side.unit_usd)} · {hours_text(estimate.demand.busy_hours)}"
+
+
+def _run_range(answer: Decision, rent: RentCost) -> str:
+    """Return the range of the cost and the duration of a rented run, empty if its duration was measured."""
+    if answer.side_in_use != "rent" or rent.low_hours == rent.high_hours:
+        return ""
+    hours = f"{hours_text(rent.low_hours)} to {hours_text(rent.high_hours)}"
+    return f": {usd_range(rent.low_usd, rent.high_usd)} and {hours} in 8 of 10 cases"
 
 
 def _subject(estimate: CostEstimate, answer: Decision, card: str, together: int | None) -> str:

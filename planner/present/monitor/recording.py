@@ -138,21 +138,21 @@ def _statistic_column(
         statistic = card.statistics.get(name)
         return NO_VALUE if statistic is None else f"{show(statistic.mean)} / {show(statistic.peak)}"
 
-    return Column(key, title, mean, mean_and_peak_text, unit, "right", width=12, help=f"{about}: mean / peak")
+    return Column(key, title, mean, mean_and_peak_text, unit, "right", width=9, help=f"{about}: mean / peak")
 
 
 SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
     text_column(
         "number", "GPU", lambda card: card_label(card.device), width=6, about="Number of the GPU in the driver"
     ),
-    text_column("name", "Name", lambda card: card.device.name, width=26, about="Name of the GPU"),
+    text_column("name", "Name", lambda card: card.device.name, width=22, about="Name of the GPU"),
     Column(
         "time",
         "Time",
         lambda card: card.seconds,
         lambda card: duration_text(card.seconds),
         align="right",
-        width=11,
+        width=10,
         help="Time recorded for the GPU",
     ),
     Column(
@@ -161,7 +161,7 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
         lambda card: card.energy_joules,
         lambda card: energy_text(card.energy_joules, is_estimated=card.is_estimated),
         align="right",
-        width=11,
+        width=10,
         help="Electrical energy that the GPU used",
     ),
     Column(
@@ -170,7 +170,7 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
         lambda card: card.usd,
         lambda card: energy_cost_text(card.usd),
         align="right",
-        width=9,
+        width=7,
         help="Cost of that energy",
     ),
     _statistic_column(

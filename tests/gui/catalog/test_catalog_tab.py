@@ -90,7 +90,7 @@ def test_the_arrow_keys_bring_up_details_with_sources(tab, qtbot):
     said = texts(pane)
     record = tab.gpus.table.current_record
     assert record.gpu.name in said
-    assert any(text.startswith(("Fits on 1 ×", "Does not fit on 1 ×", "Tight on 1 ×")) for text in said)
+    assert any(text.startswith("Needs ") for text in said)
     figures = pane.findChild(FigureList)
     assert f"Physical: {fmt.size(record.gpu.memory_bytes)}" in figures.accessibleDescription()
     height = figures.height()

@@ -84,7 +84,7 @@ def test_unequal_cards_of_the_plan_are_not_taken_for_those_of_the_system(tab, wo
     described = describe_system(row, plan, workspace.catalog)
     alone = describe_system(row, on_equal_cards(plan, "h100-sxm5-80gb", 8), workspace.catalog)
     assert described.phrase == alone.phrase
-    assert described.sentence.startswith("Fits on 8 × H100 SXM5 80 GB")
+    assert described.sentence == alone.sentence
 
 
 def test_offers_of_as_many_cards_are_told_once_they_are_read(tab, qtbot):

@@ -4,6 +4,7 @@ from threading import current_thread, main_thread
 
 import pytest
 from each_record import for_each
+from pyqtgraph import FillBetweenItem
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QPushButton, QRadioButton, QToolButton, QWidget
@@ -104,6 +105,9 @@ def test_there_is_no_band_before_the_draws(tab: CostTab, qtbot):
     assert "rent_low_usd" in tab.curve.csv_rows()[0]
     tab.workspace.apply("years", cost=tab.workspace.plan.cost.evolve(horizon_years=4))
     assert not any(edge.getData()[0] is not None and len(edge.getData()[0]) for edge in bounds)
+    fills = [item for item in tab.curve._chart._item.items if isinstance(item, FillBetweenItem)]
+    assert fills
+    assert all(fill.path().isEmpty() for fill in fills)
     assert "rent_low_usd" not in tab.curve.csv_rows()[0]
     qtbot.waitUntil(lambda: tab.drawn)
     assert all(len(edge.getData()[0]) == 61 for edge in bounds)

@@ -181,6 +181,9 @@ def test_the_first_suggestions_are_shown_while_the_search_goes_on(tab: MemoryTab
     heading = panel.section.findChild(QToolButton)
     assert heading.text() == "What would help · looking…"
     assert panel._message.text() == "Looking…"
+    heading.click()
+    assert heading.text() == "What would help"
+    heading.click()
     qtbot.waitUntil(lambda: len(panel.lines) == 1)
     assert panel.lines[0].apply.isEnabled()
     assert heading.text() == "What would help · looking…"

@@ -36,6 +36,7 @@ def test_another_machine_is_watched_cut_off_and_connected_again_and_left(
     known = workspace.settings.current
     tab.controller.watch_machine(address)
     assert tab.toolbar.source.text() == f"Live · {address.host}"
+    assert tab.headline.text == f"Connecting to {address.host}…"
     wait(qtbot, lambda: tab.feed.latest.reading(B, "utilization_fraction").value == 0.5)
     wait(qtbot, lambda: any("Remote" in text for text in tab.cards.texts))
     assert tab.controller.settings.machines == (str(address),)

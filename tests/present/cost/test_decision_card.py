@@ -9,7 +9,7 @@ from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run, 
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.cost.decision import decision_headline
+from planner.present.cost.decision import decision_headline, hours_text
 from planner.present.cost.decision_card import DecisionView, decision_view, difference_text
 from planner.present.format import THIN, money, rounded_money
 from planner.workload.workload import Inference
@@ -52,6 +52,16 @@ def test_the_purchase_of_busy_cards_says_when_it_pays_off(seen):
     assert view.subject.startswith("Buy 1 × GeForce RTX 4090, which saves ")
     assert view.renting_cheaper_fraction == pytest.approx(1 - cost.estimate.result.answer.confidence)
     assert view.break_even.startswith("Break-even after ")
+
+
+def test_a_run_whose_duration_is_estimated_says_how_far_off_cost_and_duration_may_be(seen):
+    view, cost = seen(cost=CostTerms(job=Run(amount=50_000_000, unit="tokens")))
+    rent = cost.estimate.result.rent
+    assert rent.low_usd < rent.usd < rent.high_usd
+    assert view.subject.endswith(
+        f", on demand: {money(rent.low_usd)} – {money(rent.high_usd)} and "
+        f"{hours_text(rent.low_hours)} to {hours_text(rent.high_hours)} in 8 of 10 cases"
+    )
 
 
 def test_a_single_run_is_headed_by_its_cost_and_duration(seen):

@@ -105,10 +105,10 @@ def test_the_bars_are_shares_of_the_largest_amount(catalog):
     assert [meter.fraction for meter in second.meters] == [1.0, 0.25]
     assert (first.title, second.title) == ("Cheapest and best value", "Fastest")
     assert first.why == (
-        "The fastest is 4.0 times as fast for 4.0 times the price. "
+        "The fastest is about 4.0 times as fast for 4.0 times the price. "
         "Best value: lowest price × time among options up to twice the lowest price."
     )
-    assert second.why == "4.0 times as fast for 4.0 times the price of the cheapest."
+    assert second.why == "About 4.0 times as fast for 4.0 times the price of the cheapest."
 
 
 def test_cheaper_options_of_unknown_speed_are_not_denied(catalog):

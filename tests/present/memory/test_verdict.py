@@ -14,6 +14,7 @@ from planner.present.memory.verdict import (
     fitting_sentence,
     gauge_facts,
     gauge_text,
+    memory_answer,
     sure_text,
     verdict_phrase,
 )
@@ -120,6 +121,13 @@ def test_the_gauge_says_needed_usable_and_how_sure():
     small = on_card(512 * MIB, "does-not-fit", low_bytes=16 * GIB, high_bytes=16 * GIB)
     assert seen(gauge_text(small)) == "16.0 GiB of 512 MiB"
     assert [seen(fact) for fact in gauge_facts(small, "GT 710", 2)] == ["on each of 2 × GT 710", "15.5 GiB too much"]
+
+
+def test_beside_its_verdict_a_card_says_what_the_plan_needs_of_it_and_how_surely_it_fits():
+    fits = on_card(24 * GIB, "fits", fit_probability=0.98)
+    assert seen(detail_sentence(fits, "RTX 4090", 1)).endswith(" usable; 98 % sure.")
+    assert seen(detail_sentence(fits, "RTX 4090", 2)).startswith("Each needs ")
+    assert detail_sentence(result(), "RTX 4090", 1) == memory_answer(result(), "RTX 4090")
 
 
 def test_without_a_verdict_there_is_no_gauge():

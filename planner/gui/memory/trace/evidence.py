@@ -102,7 +102,7 @@ MODULE_COLUMNS: Final[tuple[Column[ModuleRow], ...]] = (
 
 ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
     text_column(
-        "operator", "Operator", lambda row: row.operator, width=28, about="PyTorch operator that allocated the memory"
+        "operator", "Operator", lambda row: row.operator, width=20, about="PyTorch operator that allocated the memory"
     ),
     number_column(
         "bytes",

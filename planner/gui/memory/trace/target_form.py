@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 
 from planner.errors import ModelFileError, SpecError
 from planner.gui.memory.questions import new_form
-from planner.gui.memory.trace.script_form import RecentButton
+from planner.gui.memory.trace.script_form import RecentButton, ScriptForm
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton, link_button
 from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
@@ -21,9 +21,6 @@ from planner.gui.workspace import Workspace
 from planner.trace.notation import arguments_text, input_text, parse_arguments, parse_input
 from planner.trace.request import Argument, Input, Target
 from planner.trace.user_code import TraceCandidate, find_trace_candidates, runs_as_script
-
-if TYPE_CHECKING:
-    from planner.gui.memory.trace.script_form import ScriptForm
 
 _EXAMPLE_SHAPE = "8x3x224x224:float32"
 _TYPES: Final = (("module", "a module"), ("script", "a script"))
@@ -207,10 +204,8 @@ class TargetForm(QWidget):
         self.file.set_value("")
 
     @cached_property
-    def script(self) -> "ScriptForm":
+    def script(self) -> ScriptForm:
         """Return the form for a script, built when it is first shown."""
-        from planner.gui.memory.trace.script_form import ScriptForm
-
         form = ScriptForm(self._workspace, self._theme)
         form.changed.connect(self.changed)
         self._column.addWidget(form)

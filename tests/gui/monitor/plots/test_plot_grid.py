@@ -343,7 +343,9 @@ def test_another_history_takes_the_place(grid, make_sample):
     other.note(make_sample(5000))
     grid.view.set_follow(False)
     grid.set_history(other, 600.0)
+    assert not any(each.isVisible() for each in grid.findChildren(MetricPanel))
     grid.refresh()
+    assert panel(grid, "power").isVisible()
     assert grid.view.follow
     assert grid.view.end == 5000.0
     assert len(panel(grid, "power").curves[0].x) == 1
