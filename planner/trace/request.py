@@ -324,7 +324,7 @@ def _first_tensor(request: TraceRequest) -> TensorInput | None:
     return None
 
 
-TORCH_NAMES: Final = {
+TORCH_NAMES: Final[dict[str, str]] = {
     name: f"{kind.torch_class}(momentum={kind.momentum})" if kind.momentum else kind.torch_class
     for name, kind in OPTIMIZERS.items()
     if kind.torch_class
