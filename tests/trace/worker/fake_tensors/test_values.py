@@ -43,6 +43,13 @@ def test_changes_in_place_are_followed_through_views(books: Books) -> None:
     assert books.notes == []
 
 
+def test_changes_of_lists_in_place_are_followed(books: Books) -> None:
+    numbers = [torch.zeros(2), torch.ones(3)]
+    torch._foreach_add_(numbers, 1)
+    assert [number.tolist() for number in numbers] == [[1, 1], [2, 2, 2]]
+    assert books.notes == []
+
+
 def test_a_known_tensor_is_forgotten_once_something_unknown_is_written_to_it(books: Books) -> None:
     mask = torch.zeros(4, dtype=torch.bool)
     part = mask[:2]
