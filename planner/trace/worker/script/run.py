@@ -1,6 +1,7 @@
 """Running a script unchanged, as `__main__` of one rank that loads its own data, with its steps seen from outside."""
 
 import inspect
+import io
 import itertools
 import os
 import runpy
@@ -360,6 +361,7 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
     with ExitStack() as stack:
         for context in (
             _command_line(target),
+            _terminal(),
             scratch_files(watcher.add_note),
             checkpoints_without_data(),
             launched_rank(target, ledger, watcher.add_note),
@@ -430,6 +432,23 @@ def _command_line(target: Target) -> Iterator[None]:
     """Set the command line and the import path as Python does when it starts the script."""
     folder = str(Path(target.place).resolve().parent) if target.kind == "script" else os.getcwd()
     with patched_attributes(sys, argv=[target.place, *target.command_arguments], path=[folder, *sys.path]):
+        yield
+
+
+_TERMINAL_SIZE: Final = os.terminal_size((80, 24))
+
+
+@contextmanager
+def _terminal() -> Iterator[None]:
+    """Answer how large the terminal is, as progress bars ask: a trace has none."""
+    original_popen = os.popen
+
+    def popen(command: str, *args: Any, **kwargs: Any) -> Any:
+        if command.split() == ["stty", "size"]:
+            return io.StringIO(f"{_TERMINAL_SIZE.lines} {_TERMINAL_SIZE.columns}\n")
+        return original_popen(command, *args, **kwargs)
+
+    with patched_attributes(os, popen=popen, get_terminal_size=lambda *_: _TERMINAL_SIZE):
         yield
 
 

@@ -243,3 +243,9 @@ while True:
     recording = traced(script(tmp_path, NET + by_hand))
     assert any("No optimizer of PyTorch was made: the script was traced over 32 backward passes" in note
                for note in recording.notes)  # fmt: skip
+
+
+def test_a_progress_bar_learns_the_size_of_the_terminal(tmp_path):
+    asked = "import os\nrows, columns = map(int, os.popen('stty size', 'r').read().split())\n"
+    recording = traced(script(tmp_path, asked + "assert columns == os.get_terminal_size().columns" + LOOP))
+    assert recording.parameters
