@@ -188,7 +188,7 @@ class Assumptions:
         given, longest = self._given_value("condition"), MOST_ROUNDS
         if given is not None:
             is_true, longest = given > 0, int(given) or MOST_ROUNDS
-        elif _is_asserted(user_line):
+        elif _is_asserted(user_line) or _is_asserted(line):
             return True, self._text("A condition that depends on the data was assumed to be true")
         elif (passed := _passed_check(line)) is not None:
             return passed, self._text(_PASSED)
