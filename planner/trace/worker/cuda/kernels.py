@@ -148,7 +148,8 @@ def _product_bytes(args: Arguments, result: Any, _capability: Capability) -> int
     """
     left, right = args[-2:]
     if left.layout is torch.sparse_coo:
-        return 4 * (left.shape[0] + 1 + int(left._nnz())) + _size_bytes(result)
+        numbers: int = left.shape[0] + 1 + left._nnz()
+        return 4 * numbers + _size_bytes(result)
     return sum(_size_bytes(matrix) for matrix in (left, right) if not _suits_cublas(matrix))
 
 
