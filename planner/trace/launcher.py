@@ -39,6 +39,8 @@ _RANK_VARIABLES: Final = {
     "RANK": "0",
     "LOCAL_RANK": "0",
     "GROUP_RANK": "0",
+    "ROLE_RANK": "0",
+    "ROLE_NAME": "default",
     "MASTER_ADDR": "127.0.0.1",
     "MASTER_PORT": "29500",
 }
@@ -116,9 +118,16 @@ def traced_ranks(request: TraceRequest) -> int:
 
 def launched_ranks(target: Target) -> int:
     """Return how many processes the launcher of a script starts, at least 1."""
+    return _nodes(target) * _ranks_of_a_node(target)
+
+
+def _nodes(target: Target) -> int:
+    return _number(dict(_options(target.launcher)).get(_NODE_OPTION, "1"))
+
+
+def _ranks_of_a_node(target: Target) -> int:
     options = dict(_options(target.launcher))
-    nodes = _number(options.get(_NODE_OPTION, "1"))
-    return nodes * next((_number(options[name]) for name in _RANK_OPTIONS if name in options), 1)
+    return next((_number(options[name]) for name in _RANK_OPTIONS if name in options), 1)
 
 
 def launcher_environment(target: Target) -> dict[str, str]:
@@ -126,9 +135,13 @@ def launcher_environment(target: Target) -> dict[str, str]:
     options = dict(_options(target.launcher))
     assigned = dict(word.split("=", 1) for word in target.launcher if _ASSIGNMENT.fullmatch(word))
     passed_on = {variable: options[name] for name, variable in _ENVIRONMENT_OPTIONS.items() if options.get(name)}
-    ranks = launched_ranks(target)
-    sets_ranks = ranks > 1 or any(word.startswith(_RANK_LAUNCHERS) for word in target.launcher)
-    return assigned | passed_on | (_RANK_VARIABLES | {"WORLD_SIZE": str(ranks)} if sets_ranks else {})
+    nodes, ranks_of_a_node = _nodes(target), _ranks_of_a_node(target)
+    sets_ranks = nodes * ranks_of_a_node > 1 or any(word.startswith(_RANK_LAUNCHERS) for word in target.launcher)
+    if not sets_ranks:
+        return assigned | passed_on
+    all_ranks = dict.fromkeys(("WORLD_SIZE", "ROLE_WORLD_SIZE"), str(nodes * ranks_of_a_node))
+    sizes = {"LOCAL_WORLD_SIZE": str(ranks_of_a_node), "GROUP_WORLD_SIZE": str(nodes)}
+    return assigned | passed_on | _RANK_VARIABLES | all_ranks | sizes
 
 
 def launcher_notes(target: Target) -> list[str]:

@@ -60,6 +60,8 @@ def test_the_first_rank_has_its_environment():
     variables = launcher_environment(command("torchrun --nproc_per_node=8 train.py"))
     assert variables["WORLD_SIZE"] == "8"
     assert variables["RANK"] == variables["LOCAL_RANK"] == "0"
+    sizes = launcher_environment(command("torchrun --nnodes=2 --nproc_per_node=4 train.py"))
+    assert (sizes["WORLD_SIZE"], sizes["LOCAL_WORLD_SIZE"], sizes["GROUP_WORLD_SIZE"]) == ("8", "4", "2")
     assert launcher_environment(command("torchrun train.py"))["WORLD_SIZE"] == "1"
     assert launcher_environment(command("python -m torch.distributed.launch train.py"))["WORLD_SIZE"] == "1"
     assert launcher_environment(command("python train.py")) == {}

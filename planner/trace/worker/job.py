@@ -122,16 +122,36 @@ _TESTED_VERSIONS: Final = ((2, 6), (2, 14))
 def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
     """Trace the run in `request` on fake tensors, and return its recording.
 
+    Where values were assumed with which the run fails, as a frequency of 0 does that a length is divided by, it is
+    traced again with drawn ones.
+
     Raises:
         TraceError: If the target cannot be built or run; the error names the stage.
     """
+    started = time.perf_counter()
+    assumed: dict[str, None] = {}
+    try:
+        return _recorded(request, progress, assumed)
+    except Exception as error:
+        if request.unknown_values != "bounded" or not assumed or isinstance(error, PlannerError):
+            raise
+        seconds = time.perf_counter() - started
+        limits = TraceLimits(seconds=max(_SHORTEST_SECONDS, _TIMES_AS_LONG * seconds))
+        found = _traced(request.evolve(unknown_values="drawn"), limits)
+        if found is None:
+            raise
+    note = "With assumed values the run fails: it was traced with weights and inputs drawn at random, for which there"
+    return found.evolve(request=request, notes=(*found.notes, f"{note} are no bounds. {' '.join(assumed)}"))
+
+
+def _recorded(request: TraceRequest, progress: ReportProgress, assumed: dict[str, None]) -> TraceRecording:
+    """Return the recording of `request`, with bounds if it asks for them; what was assumed is added to `assumed`."""
     started = time.perf_counter()
     notes: dict[str, None] = {}
     assumption_differences: list[TraceDifference] = []
     compilation = Compilation()
     call_sites, flops = CallSites(), FlopCounter()
     operators = _emulated_device(request, assumption_differences.append, notes.setdefault)
-    assumed: dict[str, None] = {}
     torch.manual_seed(0)
     assumptions = Assumptions(
         assumed.setdefault, call_sites.user_and_library_line, request.unknown_values, request.assume

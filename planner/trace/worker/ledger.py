@@ -45,6 +45,10 @@ class FlopCounter:
         except KeyError:
             formula = self._formulas[func] = flop_registry.get(func._overloadpacket)
         self.calls += 1
+        if formula is not None and any(
+            isinstance(value, torch.Tensor) and value.layout is torch.sparse_coo for value in args
+        ):
+            return
         if formula is not None:
             # Formulas do not expect the type that some products give their results.
             shaped = (value for value in args if not isinstance(value, torch.dtype))
@@ -64,8 +68,8 @@ _CATEGORY_NUMBERS: Final = {name: number for number, name in enumerate(CATEGORIE
 _DEVICE_QUERY: Final = torch.ops.prim.device.default
 _UNLABELED: Final = -1
 _UNCOUNTED: Final = -1
-_COMPOSED: Final = frozenset((torch.ops.aten.linear.default, torch.ops.aten.matmul.default))
-"""Operators that reach a dispatch mode whole where autograd is not asked, as within jagged tensors."""
+_COMPOSED: Final = frozenset(getattr(torch.ops.aten, name).default for name in ("linear", "matmul", "item"))
+"""Operators that reach a dispatch mode whole where autograd is not asked, as in jagged and new tensors."""
 _LIFT: Final = torch.ops.aten.lift_fresh.default
 _SAVING_PHASES: Final = ("forward", "loss")
 _GENERATION_PHASES: Final = ("prefill", "decode")
@@ -206,24 +210,34 @@ class AllocationLedger(FakeTensorMode):
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, owner: int | None = None) -> None:
         """Set the category of the storages of `tensors`, and the number of the module that owns them."""
-        for tensor in tensors:
-            entry = self._alive.get(_storage_key(tensor), _UNCOUNTED)
-            if entry == _UNCOUNTED:
-                continue
+        for entry in (entry for tensor in tensors for entry in self._entries(tensor)):
             self._category[entry] = _CATEGORY_NUMBERS[category]
             if owner is not None:
                 self._module[entry] = owner
 
     def set_owner(self, tensor: torch.Tensor, module: int) -> None:
         """Set the number of the module that owns the storage of `tensor`, wherever the tensor was created."""
-        entry = self._alive.get(_storage_key(tensor), _UNCOUNTED)
-        if entry != _UNCOUNTED:
+        for entry in self._entries(tensor):
             self._module[entry] = module
 
     def card_of(self, tensor: torch.Tensor) -> int | None:
         """Return the card that has the storage of `tensor`; None if it is on the host, or no operator made it."""
-        entry = self._alive.get(_storage_key(tensor), _UNCOUNTED)
-        return None if entry == _UNCOUNTED else self._card[entry]
+        return next((self._card[entry] for entry in self._entries(tensor)), None)
+
+    def _entries(self, tensor: torch.Tensor) -> list[int]:
+        """Return the entries of what holds the elements of `tensor`, as far as it is counted."""
+        found = (self._alive.get(storage._cdata, _UNCOUNTED) for storage in self._storages(tensor))
+        return [entry for entry in found if entry != _UNCOUNTED]
+
+    def _storages(self, tensor: torch.Tensor) -> list[torch.UntypedStorage]:
+        """Return the storages of a tensor, or of what is inside one without: a shard, rows, positions and values."""
+        while is_functorch_wrapped_tensor(tensor):
+            tensor = get_unwrapped(tensor)
+        if tensor.layout is torch.sparse_coo:
+            with self.unrecorded():
+                return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
+        inner: Any = getattr(tensor, "_local_tensor", None) if tensor.layout is torch.strided else tensor._values
+        return [(tensor if inner is None else inner).untyped_storage()]
 
     def changes(self) -> Iterator[tuple[int, int, int | None]]:
         """Yield each allocation as its entry, its bytes and its card, and each free as its entry, 0 and None."""
@@ -246,7 +260,7 @@ class AllocationLedger(FakeTensorMode):
 
     def forget_allocations(self, tensors: Iterable[torch.Tensor]) -> None:
         """Remove the allocations of `tensors` from the record."""
-        keys = {_storage_key(tensor) for tensor in tensors} & self._alive.keys()
+        keys = {storage._cdata for tensor in tensors for storage in self._storages(tensor)} & self._alive.keys()
         removed = {self._alive[key] for key in keys} - {_UNCOUNTED}
         self._alive.update(dict.fromkeys(keys, _UNCOUNTED))
         if removed:
@@ -284,6 +298,11 @@ class AllocationLedger(FakeTensorMode):
     def record_result(self, result: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record an allocation for each new storage in an operator's result."""
         if isinstance(result, torch.Tensor):
+            if result.layout is torch.sparse_coo:
+                with self.unrecorded():
+                    parts = result._indices(), result._values()
+                self.record_result(parts, func, args, kwargs)
+                return
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 card = self.card_of_result(args, kwargs)
@@ -407,16 +426,6 @@ class _RecordedOperators(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         self._ledger.record_result(result, func, args, kwargs or {})
         return result
-
-
-def _storage_key(tensor: torch.Tensor) -> int:
-    """Return the address that identifies a tensor's storage."""
-    # A sharded or jagged tensor has no storage, nor one that torch.func wraps; what is inside has.
-    while is_functorch_wrapped_tensor(tensor):
-        tensor = get_unwrapped(tensor)
-    inner: Any = getattr(tensor, "_local_tensor", None) if tensor.layout is torch.strided else tensor._values
-    key: int = (tensor if inner is None else inner).untyped_storage()._cdata
-    return key
 
 
 def _operator_name(func: Any) -> str:

@@ -193,3 +193,27 @@ def test_a_given_value_is_no_longer_assumed(tmp_path: Path) -> None:
     by_line = AssumedValue(name=f"{Path(asked.target.place).name}:{line}", value=0.5)
     assert peak_bytes(recorded(asked.evolve(assume=(by_line,)))) == peak_bytes(recording)
     assert abs(peak_bytes(recording) - real_peak_bytes(asked, 0)) < 0.1 * peak_bytes(recording)
+
+
+PERIODS = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(16, 16)
+    def forward(self, x):
+        spectrum = torch.fft.rfft(self.layer(x)).abs().mean(0)
+        spectrum[0] = 0
+        return x.reshape(len(x), -1, 16 // int(spectrum.argmax())).sum() * self.layer(x).sum()
+"""
+
+
+@pytest.mark.usefixtures("traces_in_this_process")
+def test_a_run_that_assumed_values_break_is_traced_with_drawn_ones(tmp_path: Path) -> None:
+    inputs = ({"value": {"kind": "tensor", "shape": (4, 16)}},)
+    fields = {"target": file_target(tmp_path, PERIODS, "Net", "periods.py"), "inputs": inputs, "task": "training"}
+    recording = record_trace(TraceRequest.model_validate(fields), lambda *_: None)
+    assert recording.request.unknown_values == "bounded"
+    assert any("With assumed values the run fails" in note for note in recording.notes)
+    with pytest.raises(ZeroDivisionError):
+        record_trace(TraceRequest.model_validate(fields | {"unknown_values": "typical"}), lambda *_: None)

@@ -79,6 +79,33 @@ assert y.shape == (256, 256)
 assert torch.arange(3).tolist() == [0, 1, 2]
 assert len(x.sum(1).tolist()) == 256
 """,
+    "lists of tensors": """
+a = torch.arange(3.0)
+assert torch.tensor([a[1], a[2]]).tolist() == a.new_tensor([a[1], a[2]]).tolist() == [1, 2]
+assert torch.LongTensor([row for row in torch.arange(3)]).tolist() == [0, 1, 2]
+y = torch.tensor([[number, 1.0] for number in net(x)[0].detach()])
+""",
+    "sparse products": """
+i = torch.stack([torch.arange(512) % 256, torch.arange(512) // 2])
+a = torch.sparse_coo_tensor(i, torch.ones(512), (256, 256)).coalesce()
+b = a + torch.sparse.FloatTensor(i, torch.ones(512), (256, 256))
+assert a._nnz() == 512 and a.indices().shape == (2, 512)
+y = torch.sparse.mm(a.t() * 2, net(x)) + torch.spmm(b.float(), x)
+y.sum().backward()
+""",
+    "sparse gradients": """
+e, bags = nn.Embedding(4096, 64, sparse=True), nn.EmbeddingBag(512, 64, sparse=True, mode='sum')
+optimizer = torch.optim.SparseAdam([*e.parameters(), *bags.parameters()])
+for _ in range(2):
+    optimizer.zero_grad()
+    (e(torch.arange(1000)).sum() + bags(torch.arange(200), torch.arange(0, 200, 4)).sum()).backward()
+    optimizer.step()
+""",
+    "sparse masks": """
+m = torch.eye(256, dtype=torch.bool).to_sparse()
+assert m._nnz() == 256
+y = x.detach().sparse_mask(m).to_dense()
+""",
     "pickled": """
 a = pickle.loads(pickle.dumps(net))
 a(x).sum().backward()
@@ -182,13 +209,9 @@ class Refused(NamedTuple):
 
 
 REFUSED = {
-    "sparse tensor": Refused("y = torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 3))  # here", "sparse", "dense"),
-    "to a sparse tensor": Refused("y = torch.eye(4).to_sparse()  # here", "sparse", "dense"),
+    "product of sparse tensors": Refused("a = torch.eye(4).to_sparse()\ny = a @ a  # here", "sparse", "dense"),
     "compressed rows": Refused("y = torch.eye(4).to_sparse_csr()  # here", "sparse", "dense"),
     "blocks": Refused("y = torch.eye(4).to_sparse_bsr((2, 2))  # here", "sparse", "dense"),
-    "sparse gradients": Refused(
-        "e = nn.Embedding(8, 4, sparse=True)\ne(torch.tensor([1])).sum().backward()  # here", "sparse", "dense"
-    ),
     "nested tensor": Refused("y = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])  # here", "nested", "Pad"),
     "quantized tensor": Refused(
         "y = torch.quantize_per_tensor(x.detach(), 0.1, 0, torch.quint8)  # here", "quantized", "before its conversion"
@@ -292,7 +315,7 @@ def test_an_odd_program_is_refused_in_words(tmp_path, refused, way, device):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_sparse_tensor_on_a_card_is_refused_as_one(tmp_path):
-    program = "y = torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 3), device='cuda')"
+    program = "y = torch.sparse_csr_tensor([0, 1, 1], [0], [1.0], (2, 3), device='cuda')"
     assert "a sparse tensor" in failure_of(as_script(tmp_path, program, device="cuda")).reason
 
 

@@ -1,6 +1,7 @@
 """Simulated CUDA card: requests for a CUDA device get CPU tensors, which say that they are on the card."""
 
 import contextlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch._C import DispatchKey
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.jit import _builtins
 from torch.optim import optimizer
 from torch.utils import _foreach_utils
 
@@ -59,6 +61,7 @@ def simulated_card() -> Iterator[None]:
         (Tensor, {"record_stream": lambda *_: None, "_make_wrapper_subclass": staticmethod(_make_wrapper)}),
         (FakeTensorMode, {"dispatch": _cpu_dispatch(FakeTensorMode.dispatch)}),
         (torch, {name: _on_the_cpu(getattr(torch, name)) for name in _SPARSE_FACTORIES}),
+        (_builtins, {"_find_builtin": _find_original(_builtins._find_builtin)}),
         (optimizer, _foreach_overrides(optimizer)),
         (_foreach_utils, _foreach_overrides(_foreach_utils)),
     )
@@ -79,7 +82,18 @@ def _cpu_dispatch(dispatch: Callable[..., Any]) -> Callable[..., Any]:
 
 def _on_the_cpu(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Return a factory that makes its tensors on the CPU: PyTorch looks for a card before it calls a mode."""
-    return lambda *args, **kwargs: make(*args, **kwargs | {"device": _CPU})
+    return made_from(make, lambda *args, **kwargs: make(*args, **kwargs | {"device": _CPU}))
+
+
+def made_from(original: Callable[..., Any], replacement: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the replacement of a function of `torch`, by which TorchScript finds the original."""
+    replacement.__wrapped__ = original  # type: ignore[attr-defined]
+    return replacement
+
+
+def _find_original(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the function by which TorchScript finds its operator for a function of `torch` that is replaced."""
+    return lambda function: find(inspect.unwrap(function) if callable(function) else function)
 
 
 def _make_wrapper(*args: Any, **kwargs: Any) -> Tensor:

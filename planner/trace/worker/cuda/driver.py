@@ -31,6 +31,7 @@ _ASSUMED_CARD: Final = TracedCard(name="NVIDIA A100-SXM4-80GB", memory_bytes=85_
 _MOST_CARDS: Final = 16
 _CUDA_VERSION: Final = "13.0"
 _CUDNN_VERSION: Final = 91_501
+_NCCL_VERSION: Final = 2 << 32 | 28 << 16 | 9
 _CUDA_TYPE_NUMBER: Final = 1
 _THREADS_OF_MULTIPROCESSOR: Final = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536, (12, 0): 1536, (12, 1): 1536}
 """Compute capabilities that have other than 2,048, from the table of NVIDIA's CUDA programming guide."""
@@ -277,6 +278,7 @@ class CardDriver:
             (cuda_switches, {"is_built": _returning(True), "is_flash_attention_available": _returning(True)}),
             (cuda_switches, {"cufft_plan_cache": SimpleNamespace(size=0, max_size=4096, clear=_nothing)}),
             (nn.DataParallel, self._data_parallel_on_one_card()),
+            (nn.parallel, {"data_parallel": self._run_on_one_card}),
             (cudnn, {"version": _returning(_CUDNN_VERSION), "is_available": _returning(True)}),
             # Without cuDNN here, a recurrent layer cannot lay its weights out in one buffer, as large as they are.
             (cudnn, {"is_acceptable": _returning(False)}),
@@ -313,7 +315,8 @@ class CardDriver:
             *("_cuda_resetPeakHostMemoryStats", "_cuda_record_memory_history", "_cuda_record_memory_history_legacy"),
             *("_accelerator_synchronizeDevice", "_accelerator_resetAccumulatedStats", "_accelerator_setStream"),
             *("_cuda_set_cudnn_benchmark_limit", "_cuda_attach_out_of_memory_observer"),
-            "_host_emptyCache",
+            *("_host_emptyCache", "_cuda_clearCublasWorkspaces", "_cuda_cudaCachingAllocator_enable"),
+            *("_cuda_tunableop_enable", "_cuda_tunableop_tuning_enable", "_cuda_tunableop_set_filename"),
         )
         zero = (
             *("_cuda_get_sync_debug_mode", "_cuda_getCurrentBlasHandle", "_cuda_getCurrentSolverHandle"),
@@ -342,6 +345,10 @@ class CardDriver:
                 "_cuda_getMemoryFraction": lambda _device: self._limit,
                 "_cuda_memorySnapshot": lambda *_: {"segments": [], "device_traces": [[]]},
                 "_cuda_hostMemoryStats": dict,
+                "_cuda_tunableop_is_enabled": _returning(False),
+                "_nccl_version": _returning(_NCCL_VERSION),
+                "_nccl_version_suffix": _returning(b""),
+                "_nccl_unique_id": _returning(b""),
                 "_cuda_getCurrentStream": lambda card: (current.streams.get(card, 0), card, _CUDA_TYPE_NUMBER),
                 "_cuda_getDefaultStream": lambda card: (0, card, _CUDA_TYPE_NUMBER),
                 "_cuda_setStream": set_stream,
@@ -392,6 +399,7 @@ class CardDriver:
                 "is_bf16_supported": _returning(major >= 8),
                 "is_tf32_supported": _returning(major >= 8),
                 "mem_get_info": self._memory_info,
+                "device_memory_used": self._used_memory,
                 "cudart": lambda: runtime,
                 "_exchange_device": self._current.select,
                 "_maybe_exchange_device": self._current.select,
@@ -415,6 +423,11 @@ class CardDriver:
         index = card_index(device, self._current.index)
         return max(total - self._memory.reserved_bytes(self._current.index if index is None else index), 0), total
 
+    def _used_memory(self, device: Any = None) -> int:
+        """Return the bytes of a card that are in use."""
+        free, total = self._memory_info(device)
+        return total - free
+
     def _limit_memory(self, fraction: float, _device: int) -> None:
         self._limit = fraction
 
@@ -426,11 +439,23 @@ class CardDriver:
             parallel.module, parallel.device_ids = module, []
 
         def forward(parallel: Any, *args: Any, **kwargs: Any) -> Any:
-            self._watcher.add_note("DataParallel is traced on one GPU, which has the whole batch.")
-            args, kwargs = map_tensors((args, kwargs), lambda tensor: tensor.cuda())
-            return parallel.module(*args, **kwargs)
+            return self._run_on_one_card(parallel.module, args, module_kwargs=kwargs)
 
         return {"__init__": init, "forward": forward}
+
+    def _run_on_one_card(
+        self,
+        module: nn.Module,
+        inputs: Any,
+        device_ids: object = None,  # one card has the whole batch
+        output_device: object = None,
+        dim: int = 0,
+        module_kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Return what `module` returns for its inputs, which are moved to the card."""
+        self._watcher.add_note("DataParallel is traced on one GPU, which has the whole batch.")
+        args, kwargs = map_tensors((inputs, module_kwargs or {}), lambda tensor: tensor.cuda())
+        return module(*args, **kwargs) if isinstance(args, tuple) else module(args, **kwargs)
 
     def _graph_class(self) -> type:
         """Return the class of CUDA graphs, whose operators are run as they are captured, and not again."""

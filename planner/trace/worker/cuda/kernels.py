@@ -138,6 +138,21 @@ def _group_norm_backward_bytes(args: Arguments, _result: Any, _capability: Capab
     return (3 * batch * channels + 2 * batch * groups) * 4
 
 
+def _product_bytes(args: Arguments, result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of copies that a matrix product makes.
+
+    **Formula**: of a sparse matrix, 4·(rows + 1) for the rows' ends and 4 for each stored element, in int32, and the
+    result column by column.
+    **Source**: `s_addmm_out_sparse_dense_cuda_worker` of sparse/cuda/SparseCUDATensorMath.cu and
+    `s_addmm_out_csr_sparse_dense_cuda_worker` of sparse/cuda/SparseBlasLegacy.cpp.
+    """
+    left, right = args[-2:]
+    if left.layout is torch.sparse_coo:
+        numbers: int = left.shape[0] + 1 + left._nnz()
+        return 4 * numbers + _size_bytes(result)
+    return sum(_size_bytes(matrix) for matrix in (left, right) if not _suits_cublas(matrix))
+
+
 def _suits_cublas(matrix: Tensor) -> bool:
     """Return whether cuBLAS can read the matrix without a copy: row- or column-major."""
     rows, columns = matrix.shape[-2:]
@@ -240,10 +255,7 @@ _FORMULAS: Final[dict[Any, BytesFormula]] = {
         "roll": lambda args, _, __: _size_bytes(args[0]) if len(args[1]) > 1 else 0,
         # Copies of matrices that are neither row- nor column-major. **Source**: `prepare_matrix_for_cublas` of
         # cuda/Blas.cpp.
-        **dict.fromkeys(
-            ("mm", "addmm", "bmm", "baddbmm"),
-            lambda args, _, __: sum(_size_bytes(matrix) for matrix in args[-2:] if not _suits_cublas(matrix)),
-        ),
+        **dict.fromkeys(("mm", "addmm", "_sparse_addmm", "bmm", "baddbmm"), _product_bytes),
         # Copies to cuDNN's memory format: channels last if input or weight has it, else contiguous. **Source**:
         # `cudnn_conv_suggest_memory_format` of ConvUtils.h.
         "convolution": lambda args, _, __: _layout_copies_bytes(args[0], args[1]),

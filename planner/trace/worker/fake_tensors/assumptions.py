@@ -188,7 +188,7 @@ class Assumptions:
         given, longest = self._given_value("condition"), MOST_ROUNDS
         if given is not None:
             is_true, longest = given > 0, int(given) or MOST_ROUNDS
-        elif _is_asserted(user_line):
+        elif _is_asserted(user_line) or _is_asserted(line):
             return True, self._text("A condition that depends on the data was assumed to be true")
         elif (passed := _passed_check(line)) is not None:
             return passed, self._text(_PASSED)
@@ -301,7 +301,7 @@ class Assumptions:
         self, tensor: torch.Tensor, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
         """Return assumed results of `unique`, as if all values were different."""
-        distinct = self._distinct_count(tensor.numel())
+        distinct = self.distinct_count(tensor.numel())
         return (
             torch.empty((distinct,), dtype=tensor.dtype),
             torch.empty(tensor.shape if inverse else (0,), dtype=torch.int64),
@@ -313,7 +313,7 @@ class Assumptions:
     ) -> tuple[torch.Tensor, ...]:
         """Return assumed results of `unique` along a dimension, as if all slices were different."""
         size = tensor.shape[dim]
-        distinct = self._distinct_count(size)
+        distinct = self.distinct_count(size)
         shape = [distinct if place == dim % tensor.dim() else length for place, length in enumerate(tensor.shape)]
         return (
             torch.empty(shape, dtype=tensor.dtype),
@@ -321,7 +321,7 @@ class Assumptions:
             torch.empty((distinct if counts else 0,), dtype=torch.int64),
         )
 
-    def _distinct_count(self, count: int) -> int:
+    def distinct_count(self, count: int) -> int:
         """Return how many of `count` values are assumed to be different."""
         self._note(self._text("Values that depend on the data were assumed to be all different"))
         given = self._given_value("distinct")

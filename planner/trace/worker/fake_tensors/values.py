@@ -28,10 +28,13 @@ from torch.utils.weak import WeakIdKeyDictionary
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.rules import REPLACED_RULES
+from planner.trace.worker.fake_tensors.sparse import complete_sparse
 from planner.trace.worker.refusals import BY_LAYOUT, UntraceableError
 
 _PLAIN_TYPES: Final = frozenset((int, float, bool, str, type(None), torch.dtype, torch.layout, torch.memory_format))
 _CPU: Final = torch.device("cpu")
+_CONVERSIONS: Final = ("__float__", "__int__", "__index__", "__complex__")
+_PYTHON_KEYS: Final = (torch._C.DispatchKey.Python, torch._C.DispatchKey.PythonTLSSnapshot)
 
 
 class ShapeRule(NamedTuple):
@@ -194,7 +197,8 @@ class KnownValues:
             else:
                 with mode:
                     result = traits.rule(*args, **kwargs)
-            _refuse_odd_layouts(result)
+            if isinstance(result, torch.Tensor) and (result.layout is not torch.strided or result.is_quantized):
+                return self._of_odd_layout(mode, func, args, result)
         except (DataDependentOutputException, DynamicOutputShapeException):
             with mode:
                 return self._result_by_value(func, args, kwargs)
@@ -203,6 +207,22 @@ class KnownValues:
         else:
             self._follow_result(traits, func, args, kwargs, result)
         return result
+
+    def _of_odd_layout(self, mode: FakeTensorMode, func: Any, args: tuple[Any, ...], result: torch.Tensor) -> Any:
+        """Return a result that is not stored element by element.
+
+        Raises:
+            UntraceableError: If it cannot be traced.
+        """
+        if result.layout is not torch.sparse_coo or result.is_quantized:
+            name = "quantized" if result.is_quantized else str(result.layout).removeprefix("torch.")
+            raise UntraceableError(*BY_LAYOUT[name])
+
+        def positions(dense: torch.Tensor) -> Any:
+            return self._result_by_value(_aten.nonzero.default, (dense,), {})
+
+        with mode:
+            return complete_sparse(func, args, result, self._assumptions.distinct_count, positions)
 
     @contextmanager
     def read_as_arrays(self) -> Iterator[None]:
@@ -228,6 +248,7 @@ class KnownValues:
         # Left-aligned masks let an encoder leave out what is padded, as one nested tensor of the lengths.
         with (
             patched_attributes(torch.Tensor, numpy=numpy),
+            patched_attributes(FakeTensor, **{name: _as_number(name) for name in _CONVERSIONS}),
             patched_attributes(torch, _nested_tensor_from_mask_left_aligned=is_left_aligned),
         ):
             yield
@@ -370,7 +391,8 @@ class KnownValues:
     def _forget(self, tensors: Iterable[torch.Tensor]) -> None:
         """Forget the values of tensors that something unknown was written to."""
         for tensor in tensors:
-            self._values.pop(tensor.untyped_storage(), None)
+            if tensor.layout is torch.strided:
+                self._values.pop(tensor.untyped_storage(), None)
 
     def _run_followed(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_choice: bool) -> Any:
         """Return the result of `func` on the values of its arguments, None if it is not known.
@@ -385,6 +407,8 @@ class KnownValues:
                 result = self._run_on_values(func, args, kwargs)
             except Exception:  # noqa: BLE001  # the simulated card has operators that this build cannot run
                 return None
+            if result is None:
+                return ()  # Operators that change lists in place return nothing.
         if is_lost:
             self._lose_random_state(kwargs)
         return result
@@ -413,7 +437,9 @@ class KnownValues:
         return assumed
 
     def _known(self, tensor: torch.Tensor) -> _StorageValues | None:
-        """Return the values of a tensor's storage, None if they are unknown."""
+        """Return the values of a tensor's storage, None if they are unknown, as those of a sparse tensor are."""
+        if tensor.layout is not torch.strided:
+            return None
         if not isinstance(tensor, FakeTensor):
             return _StorageValues(tensor.untyped_storage(), _KNOWN)
         known: _StorageValues | None = self._values.get(tensor.untyped_storage())
@@ -448,17 +474,24 @@ class KnownValues:
         return torch.full((), number, device=_CPU) if is_unknown else self._value(value)
 
 
-def _refuse_odd_layouts(result: Any) -> None:
-    """Refuse a tensor that is not stored element by element.
+def _as_number(name: str) -> Callable[[torch.Tensor], Any]:
+    """Return the conversion of a tensor to a number, which factories such as `torch.tensor` call for those in a list.
 
-    Raises:
-        UntraceableError: If `result` is sparse, quantized or opaque.
+    **Source**: `internal_new_from_data` of torch/csrc/utils/tensor_new.cpp, which leaves out every mode and subclass.
     """
-    if not isinstance(result, torch.Tensor) or (result.layout is torch.strided and not result.is_quantized):
-        return
-    raise UntraceableError(
-        *BY_LAYOUT["quantized" if result.is_quantized else str(result.layout).removeprefix("torch.")]
-    )
+    convert = getattr(torch.Tensor, name)
+
+    def converted(tensor: torch.Tensor) -> Any:
+        excluded = [key for key in _PYTHON_KEYS if torch._C._dispatch_tls_is_dispatch_key_excluded(key)]
+        for key in excluded:
+            torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
+        try:
+            return convert(tensor)
+        finally:
+            for key in excluded:
+                torch._C._dispatch_tls_set_dispatch_key_excluded(key, True)
+
+    return converted
 
 
 def _is_choice(tensor: torch.Tensor) -> bool:
@@ -471,6 +504,8 @@ def _is_worth_following(func: Any, inputs: list[torch.Tensor], made: list[torch.
     if not made or any(tensor.numel() > _MAX_ELEMENTS or tensor.is_conj() for tensor in made):
         return False
     if func._overloadpacket in _EMPTY and made[0].is_floating_point():
+        return False
+    if any(tensor.layout is not torch.strided for tensor in inputs):
         return False
     if any(tensor.untyped_storage() is made[0].untyped_storage() for tensor in inputs):
         return False

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
-from torch.jit import _builtins
 from torch.utils._device import _device_constructors
 
+from planner.trace.worker.cuda.device import made_from
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.cuda.driver import card_index
 from planner.trace.worker.ledger import AllocationLedger
@@ -154,7 +154,7 @@ class Moves:
 
     def copied(self, tensor: Tensor, device: Any) -> Any:
         """Return `tensor` on `device`: a copy if it is not there."""
-        if device is None or not tensor.untyped_storage().nbytes():
+        if device is None or (tensor.layout is torch.strided and not tensor.untyped_storage().nbytes()):
             return tensor
         card = self._ledger.card_of(device.tensor) if isinstance(device, _Place) else card_of_device(device)
         before = self._ledger.card_of(tensor)
@@ -208,8 +208,7 @@ class Moves:
                 made = original(*args, **kwargs)
             return self.copied(made, device)
 
-        make.__wrapped__ = original  # type: ignore[attr-defined]  # by which TorchScript finds it
-        return make
+        return made_from(original, make)
 
     def beside(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return the replacement of a method that makes a tensor where the given one is."""
@@ -228,11 +227,6 @@ def _device_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return first if isinstance(first, str | int | torch.device) else kwargs.get("device")
 
 
-def _find_original(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the function by which TorchScript finds its operator for a function of `torch` that is replaced."""
-    return lambda function: find(getattr(function, "__wrapped__", function))
-
-
 def _card_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the device among the arguments of `cuda`, the current card if there is none."""
     device = args[0] if args else kwargs.get("device")
@@ -245,7 +239,6 @@ def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[No
     with (
         _placed(ledger, watcher, None) as moves,
         patched_attributes(torch, **moves.factories()),
-        patched_attributes(_builtins, _find_builtin=_find_original(_builtins._find_builtin)),
         patched_attributes(Tensor, new=moves.beside(Tensor.new), new_tensor=moves.beside(Tensor.new_tensor)),
     ):
         yield

@@ -1,6 +1,7 @@
 """Running a script unchanged, as `__main__` of one rank that loads its own data, with its steps seen from outside."""
 
 import inspect
+import io
 import itertools
 import os
 import runpy
@@ -8,6 +9,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -15,6 +17,7 @@ from unittest.mock import patch
 import torch
 import torch.distributed as dist
 from torch import multiprocessing, nn
+from torch.distributed import device_mesh, distributed_c10d
 from torch.nn.modules import module as module_hooks
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
@@ -38,7 +41,10 @@ from planner.trace.worker.script.host import host_and_card
 from planner.trace.worker.script.weights import checkpoints_without_data, refused_downloads, weights_by_name
 
 _MOST_STEPS_OF_ONE: Final = 16
-"""Steps of one optimizer, per requested step, within which every other steps too: GANs train one part more often."""
+"""Steps of one optimizer, per requested step, within which every other steps too: GANs train one part more often.
+
+As many backward passes count as a step where no optimizer was made, as in a script that changes its weights by hand.
+"""
 
 
 class EndOfScript(BaseException):  # nothing went wrong
@@ -88,6 +94,9 @@ class ScriptSteps:
         self.is_training = False
         """Whether an optimizer took a step."""
         self._taken: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
+        self._most = steps * _MOST_STEPS_OF_ONE
+        self.passes = 0
+        """Backward passes of a script that has made no optimizer."""
         self._steps = steps
         self._on_end = on_end
 
@@ -100,9 +109,19 @@ class ScriptSteps:
         self.is_training = True
         self._taken[optimizer] = self._taken.get(optimizer, 0) + 1
         self.current.number = min(self._taken.values())
-        if self.current.number >= self._steps or self._taken[optimizer] >= self._steps * _MOST_STEPS_OF_ONE:
-            self._on_end()
-            raise EndOfScript
+        if self.current.number >= self._steps or self._taken[optimizer] >= self._most:
+            self._end()
+
+    def note_backward(self) -> None:
+        """Count a backward pass, and end a script that has made no optimizer after many."""
+        if not self._taken and not self.is_training:
+            self.passes += 1
+            if self.passes >= self._most:
+                self._end()
+
+    def _end(self) -> None:
+        self._on_end()
+        raise EndOfScript
 
 
 @contextmanager
@@ -113,7 +132,7 @@ def watched_steps(steps: ScriptSteps, modules: ScriptModules, watcher: RunObserv
         stack.enter_context(watch_optimizers(watcher, steps.current))
         stack.callback(register_optimizer_step_post_hook(steps.note_step).remove)
         stack.enter_context(patched_attributes(Optimizer, __init__=_noted_init(Optimizer.__init__, steps)))
-        stack.enter_context(_observed_backward(watcher, steps.current))
+        stack.enter_context(_observed_backward(watcher, steps))
         calls = _OutermostCalls(modules, watcher, steps.current)
         for hook in (
             module_hooks.register_module_module_registration_hook(modules.note_parent),
@@ -165,13 +184,14 @@ def _in_backward() -> bool:
 
 
 @contextmanager
-def _observed_backward(watcher: RunObserver, step: CurrentStep) -> Iterator[None]:
-    """Report backward passes to `watcher`; `Tensor.backward` runs through this function too."""
+def _observed_backward(watcher: RunObserver, steps: ScriptSteps) -> Iterator[None]:
+    """Report backward passes to `watcher`, and count them; `Tensor.backward` runs through this function too."""
     original = torch.autograd.backward
 
     def observed(*args: Any, **kwargs: Any) -> None:
-        watcher.begin_phase("backward", step.number)
+        watcher.begin_phase("backward", steps.current.number)
         original(*args, **kwargs)
+        steps.note_backward()
 
     with patched_attributes(torch.autograd, backward=observed):
         yield
@@ -231,8 +251,11 @@ def launched_rank(target: Target, ledger: AllocationLedger, add_note: Callable[[
 
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, launcher_environment(target)))
-        stack.enter_context(patched_attributes(dist, init_process_group=init_process_group))
+        # A device mesh starts the group itself if the script did not.
+        for owner in (dist, distributed_c10d, device_mesh):
+            stack.enter_context(patched_attributes(owner, init_process_group=init_process_group))
         stack.enter_context(patched_attributes(multiprocessing, spawn=spawn))
+        stack.enter_context(_processes_of_one_kind(add_note))
         stack.enter_context(patched_attributes(DistributedDataParallel, __init__=init_replica))
         stack.enter_context(one_of_ranks(ledger))
         try:
@@ -240,6 +263,40 @@ def launched_rank(target: Target, ledger: AllocationLedger, add_note: Callable[[
         finally:
             if dist.is_initialized():
                 dist.destroy_process_group()
+
+
+_COMMUNICATION: Final = ("Connection", "PipeConnection", "Queue", "JoinableQueue", "SimpleQueue", "Event", "Barrier")
+"""Classes of `multiprocessing` over which a process waits for another, as the workers of an environment do."""
+
+
+@contextmanager
+def _processes_of_one_kind(add_note: Callable[[str], None]) -> Iterator[None]:
+    """Run the first process of each function here, as it may train, and no other; those that wait for others start."""
+    original_start, original_join = BaseProcess.start, BaseProcess.join
+    run_here = weakref.WeakSet[Any]()
+    functions = set[Any]()
+
+    def start(process: Any) -> None:
+        arguments = (*process._args, *process._kwargs.values())
+        if any(type(value).__name__ in _COMMUNICATION for value in arguments):
+            original_start(process)
+            return
+        run_here.add(process)
+        function = process._target or type(process)
+        if function not in functions:
+            functions.add(function)
+            process.run()
+        else:
+            add_note(
+                f"Of several processes that run {function.__qualname__} one is traced; the others are not started."
+            )
+
+    def join(process: Any, timeout: float | None = None) -> None:
+        if process not in run_here:
+            original_join(process, timeout)
+
+    with patched_attributes(BaseProcess, start=start, join=join):
+        yield
 
 
 _WITHOUT_WORKERS: Final = {
@@ -304,6 +361,7 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
     with ExitStack() as stack:
         for context in (
             _command_line(target),
+            _terminal(),
             scratch_files(watcher.add_note),
             checkpoints_without_data(),
             launched_rank(target, ledger, watcher.add_note),
@@ -335,6 +393,11 @@ def _nothing_counted(request: TraceRequest, *, made_on_host: bool) -> TraceError
 
 def _end_note(steps: ScriptSteps, wanted: int) -> str:
     """Return where the script ended."""
+    if steps.passes and not steps.is_training:
+        return (
+            f"No optimizer of PyTorch was made: the script was traced over {steps.passes} backward passes, "
+            "after which its weights may have been changed by hand."
+        )
     if not steps.is_training:
         return (
             "No optimizer step was found: the script ran to its end, as inference. Optimizers that are not PyTorch's, "
@@ -369,6 +432,23 @@ def _command_line(target: Target) -> Iterator[None]:
     """Set the command line and the import path as Python does when it starts the script."""
     folder = str(Path(target.place).resolve().parent) if target.kind == "script" else os.getcwd()
     with patched_attributes(sys, argv=[target.place, *target.command_arguments], path=[folder, *sys.path]):
+        yield
+
+
+_TERMINAL_SIZE: Final = os.terminal_size((80, 24))
+
+
+@contextmanager
+def _terminal() -> Iterator[None]:
+    """Answer how large the terminal is, as progress bars ask: a trace has none."""
+    original_popen = os.popen
+
+    def popen(command: str, *args: Any, **kwargs: Any) -> Any:
+        if command.split() == ["stty", "size"]:
+            return io.StringIO(f"{_TERMINAL_SIZE.lines} {_TERMINAL_SIZE.columns}\n")
+        return original_popen(command, *args, **kwargs)
+
+    with patched_attributes(os, popen=popen, get_terminal_size=lambda *_: _TERMINAL_SIZE):
         yield
 
 

@@ -36,6 +36,15 @@ b.record()
 torch.cuda.synchronize()
 assert a.elapsed_time(b) > 0 and b.query()
 """,
+    "libraries beside it": """
+assert torch.cuda.nccl.version() >= (2,)
+torch.cuda.tunable.enable(False)
+torch.cuda.memory.caching_allocator_enable(True)
+x = torch.ones(4, device="cuda")
+assert torch.cuda.device_memory_used() > 0
+assert nn.parallel.data_parallel(nn.Linear(2, 2).cuda(), torch.ones(3, 2), [0, 1]).shape == (3, 2)
+assert nn.parallel.data_parallel(nn.Bilinear(2, 2, 2).cuda(), (torch.ones(3, 2), torch.ones(3, 2))).is_cuda
+""",
     "types of tensors": """
 x = torch.cuda.FloatTensor(2, 3)
 assert x.is_cuda and x.shape == (2, 3) and isinstance(x, torch.cuda.FloatTensor)

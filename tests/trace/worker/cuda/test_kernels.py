@@ -130,6 +130,15 @@ def test_matrices_that_cublas_cannot_take_are_copied() -> None:
     assert hidden(multiply_spread)["bmm.default"] == 2 * 2 * 4 * 4 * 4
 
 
+def test_a_sparse_matrix_is_multiplied_by_its_rows() -> None:
+    with on_cuda((8, 0), None) as log:
+        sparse = torch.sparse_coo_tensor(
+            torch.zeros(2, 30, dtype=torch.int64), torch.ones(30), (20, 10), check_invariants=False
+        )
+        torch.mm(sparse, torch.ones(10, 5))
+    assert log.hidden["mm.default"] == 4 * (20 + 1 + 30) + 4 * 20 * 5
+
+
 def test_norms_take_rows_that_lie_together() -> None:
     def norm(tensor: Tensor) -> None:
         functional.layer_norm(tensor, (8,))

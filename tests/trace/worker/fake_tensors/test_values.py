@@ -14,7 +14,7 @@ from watched import file_target
 from planner.errors import PlannerError
 from planner.trace.request import AssumedValue, TraceRequest, UnknownValues
 from planner.trace.worker.cuda.operators import CudaOperators
-from planner.trace.worker.fake_tensors.assumptions import MOST_ROUNDS
+from planner.trace.worker.fake_tensors.assumptions import MOST_ROUNDS, Assumptions
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import ShapeRules
 from planner.trace.worker.job import record_trace
@@ -40,6 +40,13 @@ def test_changes_in_place_are_followed_through_views(books: Books) -> None:
     mask = torch.zeros(4, dtype=torch.bool)
     mask[1:3].fill_(True)
     assert mask.nonzero().shape == (2, 1)
+    assert books.notes == []
+
+
+def test_changes_of_lists_in_place_are_followed(books: Books) -> None:
+    numbers = [torch.zeros(2), torch.ones(3)]
+    torch._foreach_add_(numbers, 1)
+    assert [number.tolist() for number in numbers] == [[1, 1], [2, 2, 2]]
     assert books.notes == []
 
 
@@ -151,6 +158,13 @@ torch.nn.functional.gaussian_nll_loss(values, values, values)
 @pytest.mark.parametrize("unknown_values", ["typical", "fewest", "most"])
 def test_checks_of_the_data_pass(tmp_path: Path, unknown_values: UnknownValues) -> None:
     assert traced(script(tmp_path, CHECKED, unknown_values=unknown_values)).spans
+
+
+def test_what_a_library_asserts_is_true(tmp_path: Path) -> None:
+    file = tmp_path / "solver.py"
+    file.write_text("assert start + step > start\n")
+    assumptions = Assumptions(lambda _: None, lambda: ("", f"{file}:1"))
+    assert assumptions.assumed_result(torch.ops.aten._local_scalar_dense.default, (torch.tensor(False),), {}) is True
 
 
 def test_a_loop_that_ends_by_its_data_ends(books: Books) -> None:

@@ -179,3 +179,14 @@ batch, = next(iter(torch.utils.data.DataLoader(data, batch_size=8)))
 assert batch.device.type == "cuda"
 """
     assert traced(script(tmp_path, source, device="cuda")).spans
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torchscript_finds_the_factories_of_sparse_tensors(tmp_path):
+    program = """
+@torch.jit.script
+def scattered(places: torch.Tensor, values: torch.Tensor):
+    return torch.sparse_coo_tensor(places, values, [4, 4])
+y = scattered(torch.zeros(2, 3, dtype=torch.int64).cuda(), torch.ones(3).cuda()).to_dense()
+"""
+    assert peak_bytes(traced(script(tmp_path, NET + program, device="cuda"))) >= 2 * 3 * 8 + 3 * 4 + 4 * 4 * 4

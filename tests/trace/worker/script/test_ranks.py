@@ -77,6 +77,49 @@ if __name__ == "__main__":
     assert communication_bytes(recording) == 4 * 72
 
 
+def test_of_processes_that_train_the_same_one_is_traced(tmp_path):
+    source = """
+import torch, torch.multiprocessing as mp
+from torch import nn
+def echo(connection):
+    connection.send(connection.recv())
+def worker(rank, net):
+    ours, theirs = mp.Pipe()
+    answering = mp.get_context("fork").Process(target=echo, args=(theirs,))
+    answering.start()
+    ours.send(rank)
+    assert ours.recv() == 0
+    answering.join()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    net(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+if __name__ == "__main__":
+    processes = [mp.Process(target=worker, args=(rank, nn.Linear(8, 8))) for rank in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+"""
+    recording = traced(script(tmp_path, source))
+    assert "Of several processes that run worker one is traced; the others are not started." in recording.notes
+    assert recording.parameters == 72
+    assert "The script ran to its end, in which every optimizer took 1 steps." in recording.notes
+
+
+def test_a_device_mesh_starts_the_group_of_ranks(tmp_path):
+    source = """
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU()).cuda()
+mesh = init_device_mesh("cuda", (torch.accelerator.device_count(),))
+net = parallelize_module(net, mesh, {"0": ColwiseParallel()})
+net(torch.ones(4, 64, device="cuda")).sum().backward()
+"""
+    recording = traced(script(tmp_path, source, launcher=("torchrun", "--nproc_per_node=2"), device="cuda"))
+    assert "[32, 64] float32" in recording.shapes
+
+
 def test_accelerate_reads_what_its_launcher_sets(tmp_path):
     pytest.importorskip("accelerate")
     source = LOOP.replace(

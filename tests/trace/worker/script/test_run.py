@@ -230,3 +230,22 @@ def test_tensors_are_named_by_what_they_are(tmp_path):
         )
         == 2 * 32 * 64 * 4
     )
+
+
+def test_a_script_that_changes_its_weights_by_hand_ends_too(tmp_path):
+    by_hand = """
+while True:
+    net(torch.randn(32, 64)).square().mean().backward()
+    for weight in net.parameters():
+        weight.data.add_(weight.grad, alpha=-0.1)
+        weight.grad = None
+"""
+    recording = traced(script(tmp_path, NET + by_hand))
+    assert any("No optimizer of PyTorch was made: the script was traced over 32 backward passes" in note
+               for note in recording.notes)  # fmt: skip
+
+
+def test_a_progress_bar_learns_the_size_of_the_terminal(tmp_path):
+    asked = "import os\nrows, columns = map(int, os.popen('stty size', 'r').read().split())\n"
+    recording = traced(script(tmp_path, asked + "assert columns == os.get_terminal_size().columns" + LOOP))
+    assert recording.parameters
