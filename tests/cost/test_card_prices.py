@@ -12,9 +12,9 @@ from planner.cost.card_prices import (
     rents_of_machine,
 )
 from planner.cost.catalog import CostCatalog
-from planner.cost.terms import days_since
 from planner.cost.owning.purchase import Purchase
 from planner.cost.renting.offer import Offer
+from planner.cost.terms import days_since
 from planner.paths import catalog_dir
 
 TODAY = date(2026, 11, 22)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RentOrBuyCase
-from planner.cost.result import Blocked, CostResult, Decision, RentCost
+from planner.cost.result import CostResult, Decision, RentCost
 from planner.cost.terms import days_since
 from planner.hardware.system import cards_sold_together
 from planner.plan.catalog import Catalog
@@ -130,7 +130,11 @@ def _decided_view(
     rows = (*side_rows(answer), *_machine_hour_rows(estimate, is_owned=answer.owned))
     is_single_run = answer.rent_figures.month_usd is None
     ages = _price_ages(result, today)
-    difference = f"{_run_range(answer, rent)}{"" if answer.chosen is None else ", as you chose"}" if is_single_run else difference_text(answer)
+    difference = (
+        f"{_run_range(answer, rent)}{'' if answer.chosen is None else ', as you chose'}"
+        if is_single_run
+        else difference_text(answer)
+    )
     chips, commitment = flip_chips(result), commitment_chip(result)
     if commitment is not None and commitment.value in (chip.value for chip in chips):
         commitment = None  # it changes the decision, which a chip says

@@ -4,9 +4,8 @@ import pytest
 from cost_samples import OWNING, RENTING, TODAY, decision_to_rent
 
 from planner.cost.estimate import estimate_cost
-from planner.cost.terms import days_since
 from planner.cost.result import Blocked, BreakEven, CostResult, Decision, Flip, Machines, RentalMode
-from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run
+from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run, days_since
 from planner.plan.cost_alternatives import BatchedService, FasterRental
 from planner.present.cost.decision import (
     FlipChip,

@@ -6,8 +6,8 @@ import pytest
 from catalog_samples import point
 
 from planner.cost.card_prices import PriceSpread
-from planner.cost.terms import days_since
 from planner.cost.renting.offer import Offer
+from planner.cost.terms import days_since
 from planner.present.cost.prices import (
     age_of,
     age_phrase,
