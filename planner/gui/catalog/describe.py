@@ -45,7 +45,7 @@ class RecordSummary:
 
     def as_text(self) -> str:
         """Return the whole summary as plain text, one line per figure."""
-        lines = [self.name, self.kind, self.sentence]
+        lines = [self.name, self.kind, fmt.sentence(self.phrase), self.sentence]
         for group in self.groups:
             lines += ["", group.title, *(f"{detail.title}: {detail.text}" for detail in group.details)]
         return "\n".join((*lines, "", *self.notes)).strip() + "\n"

@@ -83,7 +83,9 @@ class PlotGrid(QWidget):
         self.band.history = history
         for panel in self._panels.values():
             panel.history = history
-            panel.hide()  # or it would show the readings of before under the name of what is shown now
+        # Or they would show the readings of before under the name of what is shown now.
+        for shown in (*self._panels.values(), self.legend, self.band, self.events):
+            shown.hide()
         self._is_updating_view = True
         self.view.move_cursor(None)
         if history.start is not None and history.end is not None:
