@@ -13,9 +13,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from planner.gui.memory.advice import AdvicePanel
 from planner.gui.memory.breakdown import Breakdown, PhaseBars
 from planner.gui.memory.controls import QuestionColumn
-from planner.gui.memory.devices import DeviceTable
 from planner.gui.memory.exploration import ExplorationPanel
-from planner.gui.memory.pinned_comparison import VersusPanel
 from planner.gui.memory.stacked_bar import StackedBar
 from planner.gui.memory.trace.controller import OtherCardStrip, TraceController, TracedRunForm, TraceStatus
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
@@ -38,7 +36,9 @@ from planner.present.memory.verdict import host_note
 from planner.present.memory.view import MemoryView, evaluation_view
 
 if TYPE_CHECKING:
+    from planner.gui.memory.devices import DeviceTable
     from planner.gui.memory.log_dialog import LogDialog
+    from planner.gui.memory.pinned_comparison import VersusPanel
     from planner.gui.memory.trace.evidence import TraceComparison, TraceEvidence
 
 _ICON_SCALE: Final = 1.5
@@ -211,8 +211,10 @@ class MemoryTab(QuestionTab):
         return widget
 
     @cached_property
-    def devices(self) -> DeviceTable:
+    def devices(self) -> "DeviceTable":
         """Return the table of the cards, for plans whose cards hold different parts of the model."""
+        from planner.gui.memory.devices import DeviceTable
+
         widget = DeviceTable(self.theme)
         self._devices_place.addWidget(widget)
         return widget
@@ -225,8 +227,10 @@ class MemoryTab(QuestionTab):
         return LogDialog(self.workspace, self.theme, self.tasks, self.window())
 
     @cached_property
-    def versus(self) -> VersusPanel:
+    def versus(self) -> "VersusPanel":
         """Return the comparison with the pinned plan."""
+        from planner.gui.memory.pinned_comparison import VersusPanel
+
         widget = VersusPanel(self.workspace, self.theme)
         widget.activated.connect(self.breakdown.open_term)
         self._versus_place.addWidget(widget)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
@@ -15,9 +15,10 @@ from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.result_menu import Copied, ExportMenu, FileFormat
-from planner.gui.widgets.tables.record_model import RecordTableModel
-from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present.columns import Column, rows_to_csv
+
+if TYPE_CHECKING:
+    from planner.gui.widgets.tables.record_table import RecordTable
 
 Rows = tuple[tuple[str, ...], ...]
 _TABLE_HEIGHT: Final = 192
@@ -64,7 +65,7 @@ class PlotPanel(QWidget):
     def _fill_table(self) -> None:
         """Fill the table, which is about to be shown, with the current data."""
 
-    def _show_in_table(self, records: Sequence[Any], columns: tuple[Column[Any], ...], name: str) -> RecordTable:
+    def _show_in_table(self, records: Sequence[Any], columns: tuple[Column[Any], ...], name: str) -> "RecordTable":
         """Show records in the table, called `name`, and return it; a table with other columns is replaced."""
         if self.table is not None and self.table.records().columns != columns:
             self._pages.removeWidget(self.table)
@@ -72,6 +73,8 @@ class PlotPanel(QWidget):
             self.table = None
         if self.table is None:
             # Imported here: it takes 20 ms, which must not delay the window.
+            from planner.gui.widgets.tables.record_model import RecordTableModel
+            from planner.gui.widgets.tables.record_table import RecordTable
 
             model = RecordTableModel(columns, self._row_id)
             self.table = RecordTable(model, self._theme)

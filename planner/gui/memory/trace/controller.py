@@ -17,7 +17,6 @@ from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.plan.trace_request import is_traced_for_other_card
 from planner.present import format as fmt
 from planner.trace.request import Target, TraceRequest
 from planner.trace.user_code import user_files
@@ -44,6 +43,8 @@ class OtherCardStrip(QWidget):
         self.hide()
         if traced is None or gpu is None:
             return
+        from planner.plan.trace_request import is_traced_for_other_card  # few plans are traced
+
         if is_traced_for_other_card(traced.request, gpu):
             self.words.setText(
                 f"The trace was made for a GPU of compute capability {traced.request.compute_capability}. "

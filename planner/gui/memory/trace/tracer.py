@@ -12,7 +12,6 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.paths import traces_dir
 from planner.plan.plan import Plan
-from planner.plan.trace_request import operator_fields, request_of_plan
 from planner.trace.recording import TracedFacts, TraceRecording
 from planner.trace.request import TraceRequest
 from planner.trace.user_code import content_digest
@@ -140,6 +139,8 @@ class Tracer(QObject):
         Raises:
             PlannerError: If PyTorch alone cannot run the plan.
         """
+        from planner.plan.trace_request import request_of_plan
+
         plan = self._workspace.plan
         self._start_with_consent(
             TraceRun(request_of_plan(plan, self._workspace.catalog), "check of the estimate", plan)
@@ -155,6 +156,8 @@ class Tracer(QObject):
     @Slot()
     def trace_for_card(self) -> None:
         """Trace the plan's module again with the operators of the plan's card."""
+        from planner.plan.trace_request import operator_fields
+
         facts, gpu = self._workspace.plan.model.trace, self._workspace.evaluation.gpu
         if facts is not None and gpu is not None:
             request = facts.request.evolve(**operator_fields(gpu))
