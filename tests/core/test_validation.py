@@ -71,7 +71,7 @@ def test_a_value_without_a_field_is_told_by_its_reason():
         (
             Inference,
             {"profile": "hf", "common_prefix": 8},
-            "Hugging Face Transformers has no prefix cache",
+            "a prefix cache of Hugging Face Transformers is not estimated",
             "--profile vllm, sglang or tensorrt-llm.",
         ),
         (Plan, {"schema_version": 9, "model": {"id": "m"}}, "schema_version: must be 2, not 9", ""),

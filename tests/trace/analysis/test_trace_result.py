@@ -18,7 +18,7 @@ USABLE = bundled().hardware.usable_memory(RTX_4090)
 
 
 def small_card(size: int) -> UsableMemory:
-    return USABLE.evolve(bytes=size, low_bytes=size, high_bytes=size)
+    return USABLE._replace(bytes=size, low_bytes=size, high_bytes=size)
 
 
 def test_a_trace_result_has_the_estimators_fields_and_its_own():
