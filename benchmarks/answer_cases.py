@@ -79,6 +79,10 @@ _OPTIMIZERS: Final = (
     "paged-adamw-32bit", "adafactor", "adafactor-transformers", "sgd", "sgd-momentum", "lion", "lion-8bit",
     "paged-lion", "paged-lion-8bit", "muon", "galore-adamw", "soap", "shampoo",
 )  # fmt: skip
+_OPTIMIZERS_OF_MORE: Final = (
+    "ademamix", "ademamix-8bit", "paged-ademamix", "paged-ademamix-8bit", "schedule-free-adamw",
+)  # fmt: skip
+"""Optimizers that only `more_cases` asks about: the grid's cases keep the optimizers that they have."""
 _FEW_STEPS: Final = {
     "adamw": ("fused", "foreach", "loop"),
     "adam": ("fused", "foreach", "loop"),
@@ -133,7 +137,7 @@ def more_cases() -> Iterator[Case]:
         tuned = {"task": "training", "method": "lora", "micro_batch": 4, "sequence_length": 1_024}
         names = " ".join(str(value) for value in alignment.values())
         yield _case(f"aligned {names}", small, {**tuned, "alignment": alignment})
-    for optimizer in _OPTIMIZERS:
+    for optimizer in (*_OPTIMIZERS, *_OPTIMIZERS_OF_MORE):
         for step in (None, "fused", "foreach", "loop"):
             workload = {"task": "training", "optimizer": optimizer, "optimizer_step": step, "gradient_clipping": True}
             yield _case(f"{optimizer} {step}", small, workload)

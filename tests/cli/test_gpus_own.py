@@ -42,7 +42,9 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     assert "÷ power 350 W" in printed
     build = json.loads(said("--build", "2 x rtx-3090", "--json"))
     assert {step["key"]: step["value"] for step in build["figures"]}["cards"] == 500
-    assert said("--build", "2 x rtx-3090").startswith("2 × GeForce RTX 3090 limited to 250 W, host of 450 W, ")
+    needed, *_, machine = said("--build", "2 x rtx-3090").split("\n")[:4]
+    assert needed.startswith("Needs an ATX 3 power supply of 1,000 W or more, ")
+    assert machine.startswith("2 × GeForce RTX 3090 limited to 250 W, host of 450 W, ")
     (connector,) = build["connectors"]
     assert "for each GPU 2 or more 8-pin plugs" in connector
     assert "GeForce RTX 3090" in said("--where", "paid < 800")

@@ -162,12 +162,12 @@ def _provider_column() -> Column[_OfOffer]:
     )
 
 
-def _instance_column() -> Column[_OfOffer]:
+def _instance_column(width: int) -> Column[_OfOffer]:
     return text_column(
         "instance",
         "Instance",
         lambda row: row.offer.instance,
-        width=20,
+        width=width,
         tooltip=lambda row: row.offer.id,
         about="Provider's name of the machine",
     )
@@ -175,7 +175,7 @@ def _instance_column() -> Column[_OfOffer]:
 
 OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
     _provider_column(),
-    _instance_column(),
+    _instance_column(16),
     text_column(
         "card",
         "GPU",
@@ -223,7 +223,7 @@ def _price_origin(row: OfferRow) -> str:
 
 JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     _provider_column(),
-    _instance_column(),
+    _instance_column(11),
     number_column("instances", "Machines", lambda row: row.instances, width=7, about="Machines that the job needs"),
     text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
     text_column(
