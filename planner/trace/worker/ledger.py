@@ -246,6 +246,17 @@ class AllocationLedger(FakeTensorMode):
         for _, entry, is_free in sorted(events):
             yield (entry, 0, None) if is_free else (entry, self._bytes[entry], self._card[entry])
 
+    @property
+    def count(self) -> int:
+        """Return how many allocations are recorded."""
+        return len(self._bytes)
+
+    def made_since(self, entry: int) -> tuple[object, ...]:
+        """Return what the allocations from `entry` on are, the bytes alive, and how many storages are alive at all."""
+        alive = [self._bytes[number] for number in self._alive.values() if number != _UNCOUNTED]
+        columns = (self._bytes, self._operator, self._module, self._line, self._card)
+        return (*(column[entry:] for column in columns), sum(alive), len(self._alive))
+
     def cards(self) -> set[int]:
         """Return the cards on which anything was recorded."""
         return set(self._card)

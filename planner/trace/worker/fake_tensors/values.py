@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import (
     in_kernel_invocation_manager,
     unset_fake_temporarily,
 )
+from torch.autograd.graph import increment_version
 from torch.nn import init
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
@@ -67,7 +68,7 @@ class ShapeRules:
             key = (func, torch.get_default_dtype(), *map(_cache_key, args), *map(_cache_key, kwargs.items()))
         except _UncacheableArgumentError:
             return mode.dispatch(func, types, args, kwargs)
-        rule = self._rules.get(key)
+        rule = self._rules.get(key) or _rule_of_part(func, *args, **kwargs)
         if rule is not None:
             return _fake_result(mode, rule, args)
         result = mode.dispatch(func, types, args, kwargs)
@@ -99,6 +100,39 @@ def _shape_rule(result: Any, args: tuple[Any, ...]) -> ShapeRule | None:
     if aliased:
         return rule._replace(offset=int(result.storage_offset())) if aliased[0] is args[0] is not result else None
     return rule if _fills_storage(result) else None
+
+
+def _rule_of_part(func: Any, *args: Any, **kwargs: Any) -> ShapeRule | None:
+    """Return the rule for one place or a range of a tensor's; not cached, as a loop over data reads each place once."""
+    find_part = _PARTS.get(func)
+    return None if find_part is None or args[0].is_conj() or args[0].is_neg() else find_part(*args, **kwargs)
+
+
+def _place_of(tensor: torch.Tensor, dim: int, index: int) -> ShapeRule | None:
+    shape, stride = list(tensor.shape), list(tensor.stride())
+    if not (-len(shape) <= dim < len(shape) and -shape[dim] <= index < shape[dim]):
+        return None
+    offset = int(tensor.storage_offset()) + index % shape[dim] * stride[dim]
+    del shape[dim], stride[dim]
+    return ShapeRule(tuple(shape), tuple(stride), tensor.dtype, offset)
+
+
+def _range_of(
+    tensor: torch.Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> ShapeRule | None:
+    shape, stride = list(tensor.shape), list(tensor.stride())
+    if not -len(shape) <= dim < len(shape) or step < 1:
+        return None
+    places = range(shape[dim])[start:end:step]
+    offset = int(tensor.storage_offset()) + places.start * stride[dim]
+    shape[dim], stride[dim] = len(places), stride[dim] * step
+    return ShapeRule(tuple(shape), tuple(stride), tensor.dtype, offset)
+
+
+_PARTS: Final[dict[Any, Callable[..., ShapeRule | None]]] = {
+    torch.ops.aten.select.int: _place_of,
+    torch.ops.aten.slice.Tensor: _range_of,
+}
 
 
 def _fake_result(mode: FakeTensorMode, rule: ShapeRule, args: tuple[Any, ...]) -> FakeTensor:
@@ -245,13 +279,33 @@ class KnownValues:
             self._assumptions.note_longest_lengths()
             return False
 
+        def set_item(tensor: torch.Tensor, place: Any, value: Any) -> None:
+            if not self._set_number(tensor, place, value):
+                torch.Tensor.__setitem__(tensor, place, value)
+
         # Left-aligned masks let an encoder leave out what is padded, as one nested tensor of the lengths.
         with (
             patched_attributes(torch.Tensor, numpy=numpy),
-            patched_attributes(FakeTensor, **{name: _as_number(name) for name in _CONVERSIONS}),
+            patched_attributes(FakeTensor, __setitem__=set_item, **{name: _as_number(name) for name in _CONVERSIONS}),
             patched_attributes(torch, _nested_tensor_from_mask_left_aligned=is_left_aligned),
         ):
             yield
+
+    def _set_number(self, tensor: torch.Tensor, place: Any, number: Any) -> bool:
+        """Set one number of a list of them, as scripts do for each word of a text; return whether that is all to do.
+
+        It makes nothing, and runs no operator here: two of them take fifty times as long.
+        """
+        if type(place) is not int or type(number) is not int or tensor.dtype is not torch.int64:
+            return False
+        if tensor.dim() != 1 or not -len(tensor) <= place < len(tensor) or torch._C._functorch.maybe_current_level():
+            return False
+        known = self._known(tensor)
+        if known is not None:
+            with unset_fake_temporarily():
+                _view(known.storage, tensor)[place] = number
+        increment_version(tensor)
+        return True
 
     def _result_by_value(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of `func` from its inputs' values, or an assumed result."""

@@ -36,6 +36,7 @@ from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver, tensors_in
 from planner.trace.worker.optimizers import CurrentStep, watch_optimizers
 from planner.trace.worker.running import label_gradients
+from planner.trace.worker.script.evaluation import EvaluationLoops
 from planner.trace.worker.script.files import scratch_files
 from planner.trace.worker.script.host import host_and_card
 from planner.trace.worker.script.weights import checkpoints_without_data, refused_downloads, weights_by_name
@@ -57,6 +58,8 @@ class ScriptModules:
     def __init__(self) -> None:
         self._parents: weakref.WeakKeyDictionary[nn.Module, weakref.ref[nn.Module]] = weakref.WeakKeyDictionary()
         self._names: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+        self.calls: list[tuple[int, bool]] = []
+        """Outermost calls so far: the identity of the module, and whether it was in training mode."""
 
     def note_parent(self, parent: nn.Module, _name: str, child: nn.Module | None) -> None:
         """Note that `child` was made a part of `parent`."""
@@ -100,6 +103,10 @@ class ScriptSteps:
         self._steps = steps
         self._on_end = on_end
 
+    def has_optimizer(self) -> bool:
+        """Return whether the script has an optimizer, so that it trains."""
+        return bool(self._taken)
+
     def note_optimizer(self, optimizer: Optimizer) -> None:
         """Note a new optimizer."""
         self._taken[optimizer] = 0
@@ -114,7 +121,7 @@ class ScriptSteps:
 
     def note_backward(self) -> None:
         """Count a backward pass, and end a script that has made no optimizer after many."""
-        if not self._taken and not self.is_training:
+        if not self.has_optimizer() and not self.is_training:
             self.passes += 1
             if self.passes >= self._most:
                 self._end()
@@ -159,6 +166,7 @@ class _OutermostCalls:
         root = self._modules.root_of(module)
         if not (_has_tensors(module) or _has_tensors(root)):
             return  # A loss, or a conversion of inputs.
+        self._modules.calls.append((id(module), module.training))
         name = self._modules.add(root)
         if name is not None:
             self._watcher.register_modules({name: root})
@@ -368,6 +376,7 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
             inline_loaders(ledger, watcher.add_note),
             weights_by_name(watcher.add_note),
             watched_steps(steps, modules, watcher),
+            EvaluationLoops(ledger, modules.calls, steps.has_optimizer, watcher.add_note).watched(),
             refused_downloads(),
         ):
             stack.enter_context(context)
