@@ -119,12 +119,12 @@ def _inner_norm_bytes(precision: Precision) -> int:
     """Return what a step-by-step norm before the last projection saves per element of the intermediate width.
 
     **Formula**: 4 + w: the input in fp32, and that scaled, in place of the product. Under autocast squared ReLU makes
-    the product fp32, so that both are (4 + 2), and ReLU's own output and the last projection's copy are in w.
+    the product fp32, so that both take 8 bytes with the last projection's copy.
 
     **Source**: transformers 5.23 BitNetMLP: `down_proj(ffn_sub_norm(act_fn(gate_proj(x)) * up_proj(x)))`.
     """
     size = precision.compute_bytes
-    return 4 + (4 - size) + 2 * size if precision.autocast and precision.parameter_bytes == 4 else 4 + size
+    return 2 * 4 if precision.autocast and precision.parameter_bytes == 4 else 4 + size
 
 
 INDEX: Final = 8
