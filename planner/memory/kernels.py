@@ -59,12 +59,16 @@ def repeats_heads(mixer: Attention, kernel: Kernel, attention: AttentionKind, ma
 
 
 def needs_explicit_mask(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
-    """Return whether `layer` passes a mask to the fused kernel because its window is shorter than the sequence.
+    """Return whether `layer` gives the fused kernel a mask: always, or if its window is shorter than the sequence.
 
-    **Source**: transformers `masking_utils`: without a window it passes `is_causal` instead.
+    **Source**: transformers `masking_utils`: without a window it passes `is_causal` instead; Falcon asks for the mask
+    all the same (transformers 5.23 `modeling_falcon.py`, `allow_is_causal_skip=False`).
     """
-    window = layer.mixer.window if isinstance(layer.mixer, Attention) else None
-    return attention == "sdpa" and window is not None and window < tokens
+    return attention == "sdpa" and isinstance(layer.mixer, Attention) and _is_masked(layer.mixer, tokens)
+
+
+def _is_masked(mixer: Attention, tokens: int) -> bool:
+    return mixer.always_masked or (mixer.window is not None and mixer.window < tokens)
 
 
 def mask_bytes(
@@ -73,7 +77,7 @@ def mask_bytes(
     """Return the bytes of the attention masks shared by the layers of `stack`, one mask per window size.
 
     **Formula**: eager attention b · s² numbers in the stream's format, or booleans (MPT); the fused kernel s² booleans,
-    where a window is shorter than the sequence.
+    where a window is shorter than the sequence, or always (Falcon).
 
     **Source**: transformers `masking_utils.sdpa_mask` and `eager_mask`.
     """
@@ -85,8 +89,8 @@ def mask_bytes(
     if attention == "eager" or any(not mixer.sdpa for mixer in mixers):
         element = MASK if any(mixer.boolean_mask for mixer in mixers) else precision.residual_bytes
         return len(windows) * sequences * tokens * tokens * element
-    short = sum(1 for window in windows if attention == "sdpa" and window is not None and window < tokens)
-    return short * tokens * tokens * MASK
+    masked = {mixer.window for mixer in mixers if attention == "sdpa" and _is_masked(mixer, tokens)}
+    return len(masked) * tokens * tokens * MASK
 
 
 def softmax_bytes(mixer: Mixer, kernel: Kernel, precision: Precision) -> int:

@@ -119,6 +119,9 @@ class Attention(Spec):
         default=False,
         description="whether eager attention's mask is of booleans, and the masked scores replace the scores (MPT)",
     )
+    always_masked: bool = Field(
+        default=False, description="whether fused attention is handed a mask even without a window (Falcon)"
+    )
     late_outputs: int = Field(
         default=0,
         ge=0,

@@ -4,6 +4,7 @@ from small_models import LLAMA, llama, other
 from training_snapshots import alive, snapshots
 
 from planner.memory.inference.scratch import DecodeCopy, largest_decode_copy, scratch_bytes
+from planner.memory.kernels import mask_bytes, needs_explicit_mask
 from planner.memory.precision import Precision
 
 BF16 = Precision(2, 2, 2, autocast=False)
@@ -39,6 +40,15 @@ def test_a_short_window_needs_a_mask_in_prefill():
     assert scratch_bytes(free, 1, s, BF16, "sdpa") == s * 2 * (3 * 4096 + 4 * 4096)
     assert scratch_bytes(masked, 1, s, BF16, "sdpa") == s * 2 * (3 * 4096 + 2 * 4096 + s) + s * s
     assert scratch_bytes(masked, 1, s, BF16, "flash") == scratch_bytes(free, 1, s, BF16, "flash")
+
+
+def test_falcon_gives_the_fused_kernel_a_mask_without_a_window():
+    falcon, free = (other(name, LLAMA).main for name in ("falcon", "gpt_neox"))
+    assert [needs_explicit_mask(falcon.groups[0].layer, 100, kind) for kind in ("sdpa", "flash")] == [True, False]
+    assert not needs_explicit_mask(free.groups[0].layer, 100, "sdpa")
+    # One of booleans for all sequences.
+    assert mask_bytes(falcon, 4, 100, BF16, "sdpa") == 100 * 100
+    assert mask_bytes(free, 4, 100, BF16, "sdpa") == 0
 
 
 def test_a_windowed_layer_gives_the_fused_kernel_a_mask():

@@ -42,6 +42,7 @@ _LAYOUT_SOURCE: Final = (
     "cuDNN's tensor-core kernels read channels-last tensors, and PyTorch passes channels-first ones: cuDNN's workspace "
     "holds a copy of the input; lower bound: no copy; upper bound: also a copy of the output"
 )
+_CHANNELS: Final = 3
 _TOLERANCE: Final = 0.05
 """Tolerance for other library versions, equal to that of formulas checked against traces."""
 
@@ -110,7 +111,7 @@ def _component_snapshot(
     if network is None:
         terms = [weights, _text_encoding_term(stored.component, run, workload)]
         return Snapshot("encode-text", terms, f"{stored.component.name} reads the prompt")
-    kept = _buffers_term(run, network)
+    kept = _buffers_term(run, network, workload)
     if isinstance(network, ImageDecoder):
         size = ELEMENT_BYTES["fp32"] if more else run.size
         terms = [weights, _decoding_term(network, run, size, workload), kept]
@@ -222,10 +223,8 @@ def _diffusion_transformer_term(network: DiffusionTransformer, run: DiffusionRun
 
 
 def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, element_bytes: int, workload: Inference) -> Term:
-    settings = workload.diffusion
-    side = decoder.sample_size // decoder.scale if settings.vae_tiling else max(run.height, run.width)
-    height, width = min(run.height, side), min(run.width, side)
-    images = 1 if settings.vae_slicing else run.images
+    height, width = _tile_sides(decoder, run, workload)
+    images = 1 if workload.diffusion.vae_slicing else run.images
     low, likely, high = (
         images * decoder_elements(decoder, height, width, copies, element_bytes if run.eager else 0) * element_bytes
         for copies in range(3)
@@ -243,6 +242,34 @@ def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, element_bytes: int,
     )
 
 
+def _tile_sides(decoder: ImageDecoder, run: DiffusionRun, workload: Inference) -> tuple[int, int]:
+    """Return height and width in latent pixels of what is decoded at once: an image, or a tile with tiled decoding."""
+    side = decoder.sample_size // decoder.scale if workload.diffusion.vae_tiling else max(run.height, run.width)
+    return min(run.height, side), min(run.width, side)
+
+
+def _decoded_elements(decoder: ImageDecoder, run: DiffusionRun, workload: Inference) -> int:
+    """Return the elements of the decoded images, or of the tiles that wait while the last whole one is decoded if more.
+
+    **Formula** of an image: 3 · H · W pixels; of tiles, whose starts are ¾ of a side apart, the sum of their sizes.
+
+    **Source**: diffusers 0.42 `AutoencoderKL.tiled_decode` (`tile_overlap_factor`): tiles live until they are joined.
+    """
+    high, wide = _tile_sides(decoder, run, workload)
+    rows = _tile_lengths(run.height, high)
+    columns = _tile_lengths(run.width, wide)
+    last_row, last = rows.count(high) - 1, columns.count(wide) - 1
+    tiles = sum(rows[:last_row]) * sum(columns) + high * sum(columns[:last])
+    whole = run.height * run.width
+    images = 1 if workload.diffusion.vae_slicing else run.images
+    return _CHANNELS * decoder.scale**2 * ((run.images - images) * whole + images * max(tiles, whole))
+
+
+def _tile_lengths(length: int, side: int) -> list[int]:
+    """Return the lengths of the tiles along a side of the latent image, in order."""
+    return [min(side, length - start) for start in range(0, length, max(side * 3 // 4, 1))]
+
+
 def _activations_term(needed: ByteRange, formula: str, symbols: tuple[Symbol, ...], source: str) -> Term:
     """Return the memory of activations with the bounds of `needed` bytes, widened for other library versions."""
     return term(
@@ -257,12 +284,11 @@ def _activations_term(needed: ByteRange, formula: str, symbols: tuple[Symbol, ..
     )
 
 
-def _buffers_term(run: DiffusionRun, network: Network) -> Term:
+def _buffers_term(run: DiffusionRun, network: Network, workload: Inference) -> Term:
     """Return the memory of tensors held between components: prompt embeddings, latents and decoded images."""
     text = run.passes * run.text * run.denoiser.text_width
     latents = run.passes * run.decoder.latent_channels * run.pixels
-    scale = run.decoder.scale
-    images = 3 * run.images * run.pixels * scale**2 if isinstance(network, ImageDecoder) else 0
+    images = _decoded_elements(network, run, workload) if isinstance(network, ImageDecoder) else 0
     elements = text + latents + images
     return term(
         "buffers",
@@ -271,7 +297,7 @@ def _buffers_term(run: DiffusionRun, network: Network) -> Term:
         (
             model_symbol("E", text, "elements of the prompt embeddings"),
             model_symbol("L", latents, "elements of the latent images"),
-            model_symbol("p", images, "elements of the decoded images"),
+            model_symbol("p", images, "elements of the decoded images or tiles"),
             library_symbol("w", run.size, "bytes per element"),
         ),
         "diffusers 0.40 pipelines: the tensors that their __call__ refers to between the components",

@@ -319,7 +319,7 @@ def _flux_elements(network: DiffusionTransformer, image_tokens: int, text_tokens
     # Queries in fp32, times the cosine; the rotated ones, in fp32 and times the sine, and the sum.
     rotation = 4 if element_bytes == _FP32 else 7
     joint = max((5 + rotation) * both, (5 + 2 * inner) * image_tokens) + 3 * text_tokens if network.blocks else 0
-    single = max(6 + inner + rotation, 6 + 2 * inner) * both if network.single_blocks else 0
+    single = max(6 + inner + rotation, 7 + 2 * inner) * both if network.single_blocks else 0
     return max(joint, single)
 
 

@@ -102,9 +102,12 @@ def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, blo
     """Return the bytes per token of temporary tensors while an adapted feed-forward block runs.
 
     **Formula**: at its last projection i · (p + a): its input, and under autocast a copy in the adapters' format,
-    which is cast once more; without autocast, at the projection before, i · 2a for B's output, as it is and
-    scaled, before the last one has copied its input. The stream, its normed values, and the gradients that wait where
-    a checkpointed layer is recomputed.
+    which is cast once more; 2a if dropout's result is cast instead. Without autocast the copy is what is saved, but
+    for dropout, whose result is: i · (p + a) then, and h · (p + 2a) for the base's output and B's, as it is and scaled;
+    or at the projection before i · 2a for B's output, before the last one has copied its input. The stream, its
+    normed values, and the gradients that wait where a checkpointed layer is recomputed.
+
+    **Source**: peft 0.21 `tuners.lora.layer.Linear.forward`: `x` is cast, and refers to the copy to the end.
     """
     formats, adapters, hidden = settings.formats, settings.adapters, tuned.stack.hidden
     sites = projection_indices(tuned.layer, hidden)
@@ -113,15 +116,20 @@ def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, blo
         return 0
     kept = last_projection_input_bytes(tuned.layer, hidden, settings, tuned.tuning)
     normed = formats.normed_bytes(tuned.layer.norm)
-    wide, narrow = 0, formats.stream + (0 if adapters.shares_input(normed) else normed)
+    narrow = formats.stream + (0 if adapters.shares_input(normed) else normed)
+    unsaved = 0 if adapters.shares_input(formats.projected) else formats.projected
+    copied = adapters.parameter if adapters.converts and adapters.parameter != formats.projected else 0
+    stages = [(0, narrow)]
     if out.adapted and formats.autocast:
-        copied = adapters.parameter if adapters.converts and adapters.parameter != formats.projected else 0
-        wide = copied + (formats.projected if kept and not adapters.shares_input(formats.projected) else 0)
-        narrow += formats.projected
-    elif into.adapted and not formats.autocast:
-        wide = 2 * adapters.read - kept
+        stages = [(copied * (1 + adapters.dropout) + (unsaved if kept else 0), narrow + formats.projected)]
+    elif not formats.autocast:
+        if out.adapted and adapters.dropout:
+            stages.append((copied + unsaved, narrow + formats.projected + 2 * adapters.parameter))
+        if into.adapted:
+            stages.append((2 * adapters.read - kept, narrow))
     made = formats.computed if formats.autocast else adapters.parameter
-    return wide * block.intermediate + hidden * (narrow + (formats.stream + made if checkpointed else 0))
+    beside = formats.stream + made if checkpointed else 0
+    return max(wide * block.intermediate + hidden * (small + beside) for wide, small in stages)
 
 
 def _feed_forward_is_trained(tuned: TunedLayers) -> bool:

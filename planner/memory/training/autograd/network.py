@@ -130,8 +130,10 @@ def feed_forward_gradient_bytes(block: Mlp | Moe | None, hidden: int, precision:
     if isinstance(block, Moe):
         return expert_gradient_bytes(block, hidden, precision)
     if block.activation == "relu2":
-        # PyTorch's pow_backward: the gradient, base, doubled base and product, after the square's copy is freed.
-        return (4 * (4 if precision.autocast else size) - size) * block.intermediate
+        # PyTorch's pow_backward: the gradient, base, doubled base and product, after the square's copy is freed. A norm
+        # after it (BitNet) squares in fp32, with its input's other gradient, after its output and what it scaled.
+        wide = 4 if precision.autocast else size
+        return max(4 * wide - size, 5 * 4 - wide - size if block.inner_norm else 0) * block.intermediate
     if block.activation == "gelu-new" and precision.autocast:
         # Three gradients in fp32, while the product's copy is freed. One of them is then copied to the computing
         # format; without checkpointing the values that it was computed from are still alive.

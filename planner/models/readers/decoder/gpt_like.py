@@ -225,7 +225,7 @@ def _read_falcon(fields: ConfigFields) -> Architecture:
     grouping: Grouping = "copied" if grouped else "broadcast"
     mixers = transform_blocks(
         attention_blocks(fields, sizes, attention),
-        lambda made: made._replace(mixer=made.mixer.evolve(grouping=grouping)),
+        lambda made: made._replace(mixer=made.mixer.evolve(grouping=grouping, always_masked=True)),
     )
     return assemble_decoder(fields, sizes, frame, mixers, (mlp_block(fields, sizes, mlp),) * sizes.layers)
 

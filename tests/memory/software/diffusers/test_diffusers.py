@@ -106,6 +106,17 @@ def test_slicing_and_tiling_bound_the_decoder():
     assert small == phases(FLUX, batch=4)["decode-image"]  # the image is one tile
 
 
+@pytest.mark.parametrize(("batch", "slicing", "held"), [(1, False, 102_400), (2, False, 204_800), (2, True, 167_936)])
+def test_decoded_tiles_wait_until_the_last_one(batch, slicing, held):
+    # 256 latent pixels a side in tiles of 64 that start 48 apart: five whole ones and one of 16. Four rows of 64 × 336
+    # and four tiles wait for the last whole one: 102,400 latent pixels; an image that is finished has 65,536.
+    asked = Inference(batch=batch, image_size=2048, diffusion=Diffusion(vae_tiling=True, vae_slicing=slicing))
+    found = diffusion_timeline(SD15, with_defaults(asked, SD15, 1))
+    decoding = next(one for one in found.snapshots if one.name == "decode-image")
+    kept = next(term for term in decoding.written() if term.name == "buffers")
+    assert next(symbol.value for symbol in kept.symbols if symbol.name == "p") == 3 * 64 * held
+
+
 def test_longer_prompts_take_more_where_an_encoder_takes_them():
     short, long = (phases(FLUX, diffusion=Diffusion(prompt_tokens=tokens)) for tokens in (128, 512))
     assert short["denoise"] < long["denoise"]
@@ -149,7 +160,9 @@ def test_transformers_in_fp32_rotate_without_copies():
     flux = next(one.network for one in FLUX.components if one.part == "denoiser")
     sd3 = next(one.network for one in SD3.components if one.part == "denoiser")
     assert isinstance(flux, DiffusionTransformer)
-    assert transformer_elements(flux, 64, 8, 4) == 14 * 72 * 3072
+    # In fp32 a single block's end is highest: stream, sequence, norm, attention, projection, its product, the MLP's
+    # 4 widths, and 5 of what is projected; before, with rotated copies, 16 bits need 6 + 4 + 7.
+    assert transformer_elements(flux, 64, 8, 4) == (6 + 4 + 5) * 72 * 3072
     assert transformer_elements(flux, 64, 8, 2) == 17 * 72 * 3072
     assert rotation_bytes(sd3, 72) == 0
     dual = transformer_elements(sd3.evolve(dual_blocks=13), 4096, 333, 2)

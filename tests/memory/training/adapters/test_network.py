@@ -93,6 +93,25 @@ def test_adapters_of_the_gate_make_their_result_twice():
     assert made not in points(adapted)
 
 
+@pytest.mark.parametrize(
+    ("autocast", "read", "made"),
+    [
+        # 160 wide: the activation in 16 bits and its copy in fp32. 64 wide: the stream and its normed values, the
+        # base's output, and in fp32 B's and its scaled copy.
+        (False, 4, (2 + 4) * 160 + (2 + 2 + 2 + 2 * 4) * 64),
+        # What is cast to 16 bits is dropout's result in fp32, beside the copy; the stream, normed values, output.
+        (True, 2, (2 + 2 * 4) * 160 + (2 + 2 + 2) * 64),
+    ],
+)
+def test_dropout_of_the_last_projection_holds_the_copy_that_it_reads(autocast, read, made):
+    settings = PLAIN._replace(
+        formats=PLAIN.formats._replace(autocast=autocast),
+        adapters=AdapterSettings(8, 4, read, dropout=True, dora=False, converts=True),
+    )
+    found = points(lambda name: "adapted" if "down" in name else "frozen", settings)
+    assert BackwardPoint(made) in found
+
+
 def saved(model, kind="none", *trained):
     workload = with_defaults(Training(trainable=trained, compute="bf16", sequence_length=8), model, 1)
     return saved_by_tuned_network(model, tuning_of(model, workload), PLAIN, 1, 8, Checkpoints(kind))

@@ -120,6 +120,21 @@ def test_a_norm_before_the_last_projection_keeps_its_input_and_that_scaled(preci
     assert feed_forward_bytes(block, 4096, precision) == block.intermediate * each
 
 
+@pytest.mark.parametrize(("precision", "freed"), [(BF16, 2 + 2), (Precision(4, 4, 4, autocast=False), 4 + 4)])
+def test_a_norm_after_squared_relu_squares_in_fp32(precision, freed):
+    # The input's first gradient, that of the mean for each element, base, doubled base and product, in fp32, once the
+    # norm's output and what it scaled are freed.
+    block = other("bitnet", LLAMA).main.groups[0].layer.feed_forward
+    held = feed_forward_gradient_bytes(block, 4096, precision, checkpointed=False)
+    assert held == block.intermediate * (5 * 4 - freed)
+
+
+def test_under_autocast_either_square_of_bitnet_takes_as_much():
+    block = other("bitnet", LLAMA).main.groups[0].layer.feed_forward
+    held = feed_forward_gradient_bytes(block, 4096, AUTOCAST, checkpointed=False)
+    assert held == block.intermediate * (4 * 4 - 2) == block.intermediate * (5 * 4 - 4 - 2)
+
+
 def test_vivits_activation_keeps_seven_tensors_and_its_result():
     # 0.5x · (1 + tanh(0.798x · (1 + 0.0447x · x))): x, three of its multiples, two sums, tanh, and the product
     block = Mlp(intermediate=10, gated=False, activation="gelu-fast")
