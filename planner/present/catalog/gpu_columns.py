@@ -120,7 +120,7 @@ def buying_text(price: Figure | None, gpu: "Gpu", count: int = 1) -> str:
         return fmt.UNKNOWN
     year = price.date[:4] if price.date else str(gpu.year or "") if price.certainty == "assumed" else ""
     total = fmt.money(count * price.value)
-    return f"{total} ({year})" if year else total
+    return total if price.certainty == "yours" else f"{total} ({year or fmt.NO_DATE})"
 
 
 def buying_phrase(price: Figure, gpu: "Gpu") -> str:
