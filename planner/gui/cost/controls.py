@@ -349,7 +349,7 @@ class CostControls(QWidget):
             self.copy,
             STRETCH,
             margins=(theme.spacing.medium, theme.spacing.small),
-            spacing=theme.spacing.small,
+            spacing=theme.spacing.tiny,
         )
         column.addLayout(buttons)
 

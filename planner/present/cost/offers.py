@@ -158,7 +158,7 @@ _OfOffer = TypeVar("_OfOffer", ListedOffer, OfferRow)
 
 def _provider_column() -> Column[_OfOffer]:
     return text_column(
-        "provider", "Provider", lambda row: row.offer.provider, width=15, about="Company that rents the machine out"
+        "provider", "Provider", lambda row: row.offer.provider, width=13, about="Company that rents the machine out"
     )
 
 
@@ -167,7 +167,7 @@ def _instance_column() -> Column[_OfOffer]:
         "instance",
         "Instance",
         lambda row: row.offer.instance,
-        width=20,
+        width=18,
         tooltip=lambda row: row.offer.id,
         about="Provider's name of the machine",
     )
@@ -180,7 +180,7 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
         "card",
         "GPU",
         lambda row: row.card,
-        width=24,
+        width=34,
         tooltip=lambda row: "\n".join(row.offer.cards),
         about="GPU of the machine",
     ),
