@@ -258,7 +258,9 @@ class PlanBar(QWidget):
         name = None if plan.gpu is None else self._card_name(plan.gpu)
         cards = cards_phrase(plan.workload, plan.count, name, workspace.catalog.hardware)
         self._cards.show_text(cards or "Choose a GPU", ("card", "muted"))
-        self._verdict.show_text(verdict_phrase(memory), verdict_icon(memory.verdict))
+        self._verdict.show_text(
+            verdict_phrase(memory), verdict_icon("does-not-fit" if memory.unsupported else memory.verdict)
+        )
         runs = not cannot_run(memory)
         self._show_time_text(pace_phrase(workspace.evaluation.time) if runs else "")
         self._show_part_text(self._cost, "")

@@ -114,7 +114,7 @@ class StatusLine(QStatusBar):
             days = newest_age_days(self._workspace.catalog.offers, today)
             self.prices.setText(f"Latest rental offer: {age_phrase(days)}")
         else:
-            days = days_since(used.date, today)
+            days = days_since(used.day, today)
             self.prices.setText(used.sentence(today))
         is_own = used is not None and used.certainty == "yours"
         set_style_role(self.prices, "muted" if is_own else AGE_ROLES[age_of(days)])

@@ -250,7 +250,7 @@ def _price_ages(result: CostResult, today: date) -> tuple[str, Age]:
     One's own prices are left out. A price without a date may be of any age, but is not known to be old.
     """
     prices = [price for price in used_prices(result) if price.certainty != "yours"]
-    ages = [days_since(price.date, today) for price in prices]
+    ages = [days_since(price.day, today) for price in prices]
     texts = " · ".join(f"{price.name}: {price.age_text(today)}" for price in prices)
     oldest = age_of(max((days for days in ages if days is not None), default=None))
     return fmt.capitalized(texts), "undated" if None in ages and oldest in ("fresh", "recent", "aging") else oldest

@@ -159,21 +159,21 @@ def money_phrase(estimate: CostEstimate | None) -> str:
 
 
 class UsedPrice(NamedTuple):
-    """A price on which a cost depends, such as the `GPU price`, with its date if its source states one."""
+    """A price on which a cost depends, such as the `GPU price`, with its day if its source states one."""
 
     name: str
-    date: str | None
+    day: str | None
     certainty: Certainty
 
     def age_text(self, today: date) -> str:
-        """Return how old the price is: `12 days old`, `at launch`, `no date`."""
-        undated_launch = self.date is None and self.certainty == "assumed"
-        return "at launch" if undated_launch else age_text(days_since(self.date, today))
+        """Return how old the price is: `12 days old`, `launch price`, `no date`."""
+        undated_launch = self.day is None and self.certainty == "assumed"
+        return "launch price" if undated_launch else age_text(days_since(self.day, today))
 
     def sentence(self, today: date) -> str:
         """Return how old the price is, by itself: `Rental price used: 70 days old, aging`."""
-        if self.date is not None:
-            return f"{fmt.capitalized(self.name)} used: {age_phrase(days_since(self.date, today))}"
+        if self.day is not None:
+            return f"{fmt.capitalized(self.name)} used: {age_phrase(days_since(self.day, today))}"
         undated = {"yours": "is your own", "assumed": "is the launch price"}.get(self.certainty, "has no date")
         return f"The {self.name} used {undated}"
 

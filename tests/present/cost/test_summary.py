@@ -209,7 +209,7 @@ def test_the_price_that_counts_is_that_of_the_cheaper_side(catalog):
     own = estimated(catalog, buy=BuyTerms(owned=True)).result
     electricity = used_price(own)
     assert electricity.name == "electricity price"
-    assert electricity.date is not None
+    assert electricity.day is not None
     assert used_price(own.evolve(rent=None, answer=None)) == electricity
     assert used_price(own.evolve(rent=None, own=None, answer=None)) is None
     assert used_price(own.evolve(own=own.own.evolve(monthly=()))).name == "rental price"
@@ -220,7 +220,7 @@ def test_the_price_that_counts_is_that_of_the_cheaper_side(catalog):
     [
         ("2025-01-02", "quoted", "3 days old", "GPU price used: 3 days old, fresh"),
         (None, "quoted", "no date", "The GPU price used has no date"),
-        (None, "assumed", "at launch", "The GPU price used is the launch price"),
+        (None, "assumed", "launch price", "The GPU price used is the launch price"),
         (None, "yours", "no date", "The GPU price used is your own"),
     ],
 )
