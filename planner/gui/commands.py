@@ -336,7 +336,7 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
 _COST: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction(
         "plan.recommend",
-        "Ch&oose hardware for me…",
+        "Ch&oose hardware…",
         "Plan/6",
         lambda w: w.cost().choose_hardware(),
         "Ctrl+Shift+G",

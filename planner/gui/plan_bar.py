@@ -170,13 +170,17 @@ class WorkloadSummary(QWidget):
         self._task = ChoiceField(theme, _GOALS)
         self._sequences = NumberField(1, 1_000_000)
         self._length = NumberField(1, 100_000_000, placeholder=_MODEL_LIMIT, kind=LENGTH)
-        form = LabelledForm(theme)
-        form.add("I want &to", self._task, lambda: "run")
-        form.add("&Sequences", self._sequences, lambda: 1, hint="Concurrent sequences on each replica of the model")
-        form.add("Tokens &each", self._length, lambda: None, hint="Prompt and output, or one training sequence")
+        self._form = LabelledForm(theme)
+        self._form.add("I want &to", self._task, lambda: "run")
+        self._form.add(
+            "&Batch size", self._sequences, lambda: 1, hint="Concurrent sequences on each replica of the model"
+        )
+        self._form.add(
+            "&Context length", self._length, lambda: None, hint="Tokens of prompt and output, or of a training sequence"
+        )
         more = link_button("All settings…")
         more.clicked.connect(self.more_requested)
-        in_column(form, more, owner=self, margins=None)
+        in_column(self._form, more, owner=self, margins=None)
         self.setFocusProxy(self._task)
         self._task.edited.connect(lambda goal: self._apply(self._task, lambda: workspace.set_goal(goal)))
         self._sequences.edited.connect(partial(self._apply_typed_number, self._sequences))
@@ -198,7 +202,8 @@ class WorkloadSummary(QWidget):
             self._length.set_value(own)
             used = full.sequence_length if isinstance(full, Training) else full.context_length
             self._length.set_placeholder(f"{integer(used)} by default" if used else _MODEL_LIMIT)
-        self._sequences.set_name(setting_title("micro_batch" if training else "batch"))
+        self._form.set_label(self._sequences, "Micro-&batch size" if training else "&Batch size")
+        self._form.set_label(self._length, "Sequen&ce length" if training else "&Context length")
 
     def _apply_typed_number(self, field: NumberField, value: object) -> None:
         training = isinstance(self._workspace.plan.workload, Training)
@@ -253,7 +258,9 @@ class PlanBar(QWidget):
         name = None if plan.gpu is None else self._card_name(plan.gpu)
         cards = cards_phrase(plan.workload, plan.count, name, workspace.catalog.hardware)
         self._cards.show_text(cards or "Choose a GPU", ("card", "muted"))
-        self._verdict.show_text(verdict_phrase(memory), verdict_icon(memory.verdict))
+        self._verdict.show_text(
+            verdict_phrase(memory), verdict_icon("does-not-fit" if memory.unsupported else memory.verdict)
+        )
         runs = not cannot_run(memory)
         self._show_time_text(pace_phrase(workspace.evaluation.time) if runs else "")
         self._show_part_text(self._cost, "")

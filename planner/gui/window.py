@@ -45,7 +45,7 @@ from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 from planner.plan.catalog import Catalog
 from planner.present.cost.prices import age_of, age_phrase, newest_age_days
-from planner.present.format import capitalized, date, integer
+from planner.present.format import date, integer
 
 if TYPE_CHECKING:
     # Imported by `TabEntry.build` when first shown: together they take longer than the rest of a start.
@@ -106,16 +106,18 @@ class StatusLine(QStatusBar):
     @Slot()
     def show_prices(self) -> None:
         """Show the age of the price that decides the plan's cost, else of the newest price, once prices are read."""
-        from planner.present.cost.summary import used_price_date  # not needed to open the window
+        from planner.present.cost.summary import used_price  # not needed to open the window
 
         today, cost = datetime.now(UTC).date(), self._workspace.cost
-        used = used_price_date(cost.estimate.result) if cost is not None and cost.estimate is not None else None
+        used = used_price(cost.estimate.result) if cost is not None and cost.estimate is not None else None
         if used is None:
-            name, days = "Latest rental offer", newest_age_days(self._workspace.catalog.offers, today)
+            days = newest_age_days(self._workspace.catalog.offers, today)
+            self.prices.setText(f"Latest rental offer: {age_phrase(days)}")
         else:
-            name, days = f"{capitalized(used[0])} used", days_since(used[1], today)
-        self.prices.setText(f"{name}: {age_phrase(days)}")
-        set_style_role(self.prices, AGE_ROLES[age_of(days)])
+            days = days_since(used.day, today)
+            self.prices.setText(used.sentence(today))
+        is_own = used is not None and used.certainty == "yours"
+        set_style_role(self.prices, "muted" if is_own else AGE_ROLES[age_of(days)])
         self.prices.show()
 
     @Slot(bool)

@@ -32,6 +32,14 @@ MAGNITUDE_LIMIT: Final = 10**30
 MOST_SHOWN: Final = 60
 """Most characters of a text that a message repeats."""
 CORRECT_IT: Final = "Correct the file in an editor, or take it from its source again."
+_JSON_PROBLEMS: Final = {
+    "Expecting value": "a value is missing",
+    "Expecting property name enclosed in double quotes": "a field name in double quotes is missing",
+    "Expecting ',' delimiter": "a comma is missing",
+    "Expecting ':' delimiter": "a colon is missing",
+    "Extra data": "there is more text after its end",
+}
+"""Messages of Python's parser in plain words."""
 _SURROGATE: Final = "[\ud800-\udfff]"
 _BETWEEN: Final = re.compile(r"[\s,]*")
 
@@ -67,7 +75,7 @@ def parse_json(
     except UnicodeDecodeError as error:
         raise UnreadableFileError("is not JSON: it is not text in UTF-8", CORRECT_IT) from error
     except json.JSONDecodeError as error:
-        raise UnreadableFileError(f"is not JSON: {error.msg} in line {error.lineno:,}", CORRECT_IT) from error
+        raise UnreadableFileError(f"is not JSON: {_json_problem(error)}", CORRECT_IT) from error
     except RepeatedKeyError as error:
         raise UnreadableFileError(str(error), "Keep one of them.") from error
     except RecursionError as error:
@@ -76,6 +84,18 @@ def parse_json(
     if not allow_surrogates and ("\\ud" in text or "\\uD" in text or _has_surrogate(text)):
         _check_texts(value)
     return value
+
+
+def _json_problem(error: json.JSONDecodeError) -> str:
+    """Return in plain words what keeps a text from being JSON: `a comma is missing in line 7, column 3`."""
+    if not error.doc.strip():
+        return "it is empty"
+    if not error.doc[: error.pos].strip():
+        return "it starts with other text"
+    if error.pos >= len(error.doc.rstrip()):
+        return f"it ends too early, in line {error.lineno:,}"
+    problem = _JSON_PROBLEMS.get(error.msg, "there is a mistake")
+    return f"{problem} in line {error.lineno:,}, column {error.colno:,}"
 
 
 def flattened(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

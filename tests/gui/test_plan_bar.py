@@ -122,6 +122,7 @@ def test_the_workload_is_changed_in_its_popover(bar: PlanBar, workspace: Workspa
     assert workspace.plan.workload.context_length == 1024
     qtbot.keyClick(popup.findChild(QComboBox), Qt.Key.Key_Down)
     assert workspace.plan.workload.task == "training"
+    assert [edit.accessibleName() for edit in (sequences, length)] == ["Micro-batch size", "Sequence length"]
     sequences.selectAll()
     qtbot.keyClicks(sequences, "2")
     qtbot.keyClicks(length, "512")

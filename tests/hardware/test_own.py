@@ -263,7 +263,7 @@ def test_where_ones_own_is_kept_the_hint_says_how_to_mend_it(file: Path) -> None
 
 def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None:
     file.write_text("{]")
-    with pytest.raises(CatalogError, match="is not JSON: Expecting property name enclosed in double quotes in line 1"):
+    with pytest.raises(CatalogError, match="is not JSON: a field name in double quotes is missing in line 1"):
         read_own(file)
     with pytest.raises(CatalogError, match="is a folder, not a hardware file"):
         read_own(tmp_path)

@@ -18,8 +18,11 @@ def test_json_in_bytes_or_text_is_read():
     ("text", "reason"),
     [
         (b"\xff", "is not JSON: it is not text in UTF-8"),
-        (b'{"a":\n 1,}', "is not JSON: Expecting property name enclosed in double quotes in line 2"),
-        (b"", "is not JSON: Expecting value in line 1"),
+        (b'{"a":\n 1 "b"}', "is not JSON: a comma is missing in line 2, column 4"),
+        (b'["a\nb"]', "is not JSON: there is a mistake in line 1, column 4"),
+        (b" ", "is not JSON: it is empty"),
+        (b"model: gpt2", "is not JSON: it starts with other text"),
+        (b'{"a":\n1,\n', "is not JSON: it ends too early, in line 3"),
         (b"[" * 100_000, "is nested too deep: more than 64 levels"),
         (b"[" * 65 + b"]" * 65, "is nested too deep: more than 64 levels"),
         (b'{"cards": [{"memory_bytes": %d}]}' % 10**30, "cards.0.memory_bytes: an integer of more than 30 digits"),

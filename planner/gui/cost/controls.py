@@ -272,7 +272,7 @@ class CostControls(QWidget):
         self._workspace, self._theme = workspace, theme
         self._job_place, self._rent_place, self._buy_place = QVBoxLayout(), QVBoxLayout(), QVBoxLayout()
         self.recommend = push_button(
-            "Ch&oose for me…", "Compare all GPUs, their numbers and rental offers for this job."
+            "Ch&oose hardware…", "Compare all GPUs, their numbers and rental offers for this job."
         )
         self.prices = push_button("Prices…", "Show the age of the prices, fetch new ones, or add your own offers.")
         self.copy = push_button("Cop&y", "Copy or save the answer.")
@@ -349,7 +349,7 @@ class CostControls(QWidget):
             self.copy,
             STRETCH,
             margins=(theme.spacing.medium, theme.spacing.small),
-            spacing=theme.spacing.small,
+            spacing=theme.spacing.tiny,
         )
         column.addLayout(buttons)
 

@@ -94,7 +94,7 @@ class DecisionCard(QFrame):
         self._break_even = make_label(selectable=True, wrap=True)
         self._price_dates = make_label(selectable=True, font=theme.font("small"))
         self.choose_hardware = push_button(
-            "Choose &hardware for me…", "Compare all GPUs, their numbers and rental offers for this job.", "primary"
+            "Choose &hardware…", "Compare all GPUs, their numbers and rental offers for this job.", "primary"
         )
         self._details_label = make_label(selectable=True, wrap=True)
         self.details = Section(theme, "Details", self._details_label)

@@ -39,7 +39,7 @@ from planner.paths import prices_dir
 from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, listed_offers, outcome_lines, state_lines
 
 _KEY: Final = "prices"
-_SIZE: Final = QSize(1200, 740)
+_SIZE: Final = QSize(1274, 740)
 _SMALLEST: Final = QSize(820, 560)
 _LOG_HEIGHT: Final = 110
 

@@ -220,7 +220,7 @@ class RecommendDialog(HardwareSearchDialog):
         self.options.hide()
         self._search = SearchProgress()
         self._look = QTimer(self, interval=LOOK_MS)
-        self.setWindowTitle("Choose hardware for me")
+        self.setWindowTitle("Choose hardware")
         self.setMinimumSize(_SMALLEST)
         self._lay_out()
         self._look.timeout.connect(self._show_progress)

@@ -165,16 +165,17 @@ class ServingSearchDialog(HardwareSearchDialog):
         if answer is None:
             return
         self._list_options(answer)
-        self.about.setText(f"{search_sentence(answer)} {left_out_sentence(answer)}".strip())
+        self.about.setText(left_out_sentence(answer))
         shown = answer.best or answer.nearest
         if shown is None:
             self._tell(search_sentence(answer), "bad")
         else:
             row = serving_row(shown, self._workspace.catalog.hardware)
-            title = "Best" if answer.best is not None else f"{search_sentence(answer)} Closest"
-            self._tell(
-                f"{title}: {option_sentence(row)}, with {program_title(shown.plan)}.", "" if answer.best else "bad"
-            )
+            option = f"{option_sentence(row)}, with {program_title(shown.plan)}."
+            if answer.best is None:
+                self._tell(f"{search_sentence(answer)} Closest: {option}", "bad")
+            else:
+                self._tell(f"Best: {option} {search_sentence(answer)}", "")
             self._describe(row)
         self.search_finished.emit()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from planner.plan.recipes import Preset
 
 _RECIPES_WIDTH = 620
-_LIST_WIDTH, _LIST_HEIGHT = 800, 460
+_LIST_WIDTH, _LIST_HEIGHT = 860, 460
 _PLAN_FILES: Final = "Plans (*.json);;All files (*)"
 
 

@@ -81,7 +81,7 @@ class FittingCards(QWidget):
         self._show_button = QPushButton("Show in the &catalog")
         self._advice_button = push_button("What &would help", "Show changes to the plan that make it fit.", "primary")
         self._choose_button = push_button(
-            "Choose &hardware for me…", "Look for several GPUs, machines and rentals on which the plan fits."
+            "Choose &hardware…", "Look for several GPUs, machines and rentals on which the plan fits."
         )
         self._use_button.setToolTip("Put the selected GPU into the plan.")
         self._show_button.setToolTip("Show all figures of these GPUs in the Catalog tab.")

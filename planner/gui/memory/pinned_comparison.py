@@ -13,7 +13,7 @@ from planner.gui.memory.stacked_bar import StackedBar, bar_end_bytes
 from planner.gui.tab import PinButtons
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
-from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.result_menu import ResultFormats, ResultMenu, picture_of
 from planner.gui.widgets.tables.record_model import RecordTableModel
@@ -74,7 +74,7 @@ class VersusPanel(QWidget):
         self.sentence = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
         self.export = IconButton(theme, "save", "Copy or save the comparison")
         self.pin_buttons = PinButtons(workspace, theme, self.export)
-        self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
+        self._here, self._there = make_label(role="muted", wrap=True), make_label(role="muted", wrap=True)
         self.answer = make_label(wrap=True, selectable=True)
         self.bars = (StackedBar(theme), StackedBar(theme))
         self.bars[1].setAccessibleName("Memory breakdown on one GPU, pinned plan")

@@ -266,7 +266,8 @@ class MonitorTab(Tab):
         with laid_out_at_once(self.faults):
             self.cards.show_cards(lines, {} if is_shared else diagnoses, shares, self._totals(rows))
             self.cards.setVisible(bool(rows))
-            self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()), are_folded=is_empty)
+            faults = fault_views(latest, self._displayed_wall_seconds(), below_headline=is_empty)
+            self.faults.show_faults(faults, are_folded=is_empty)
             is_cut_off = self.feed.is_live and any(fault.kind in LINK_FAULTS for fault in latest.inventory.faults)
             self.reconnect.setVisible(is_released or (is_cut_off and not is_empty))
             self.reconnect.setText("Connect again" if is_cut_off else "Reconnect to the driver")

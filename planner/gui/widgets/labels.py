@@ -137,7 +137,7 @@ AGE_ROLES: Final[Mapping[Age, str]] = {
     "aging": "warn",
     "old": "bad",
     "outdated": "bad",
-    "undated": "muted",
+    "undated": "warn",
 }
 
 

@@ -278,7 +278,10 @@ class Popover(QFrame):
         self.ensurePolished()
         self.content.updateGeometry()  # parts of it may have been shown or hidden since it was laid out
         layout = self.layout()
-        return layout.totalHeightForWidth(width) if layout is not None else 0
+        if layout is None:
+            return 0
+        layout.activate()  # gives up the least height of what is hidden now, below which no popup can be resized
+        return layout.totalHeightForWidth(width)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Close the popup on a click on its anchor, and emit `anchor_clicked`."""

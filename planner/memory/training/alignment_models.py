@@ -228,7 +228,7 @@ def engine_share(
             f"completions at once, of {generation.batch:,} in a step."
         )
         if pool.sequences < 1:
-            refusal = f"vLLM does not start with {percent}: raise the engine's memory (--engine-memory)"
+            refusal = f"vLLM does not start with {percent}: raise the engine's memory"
             note = f"vLLM does not start with {percent}: its weights and one completion need more."
     owned = 0 if shares_weights else weights
     held -= weights - owned

@@ -161,7 +161,8 @@ _SIGNAL_BASE: Final = 128
 def explain_ssh_exit(code: int | None, output: str, *, has_greeted: bool) -> SamplerExit:
     """Return why a connection ended: `code` and `output` of the SSH client, and whether the sampler had greeted."""
     lines = output.strip().splitlines()
-    last = plain_text(lines[-1]) if lines else ""
+    # Of a changed key, the line that says where the old one is kept tells more than the last.
+    last = plain_text(next((line for line in lines if line.startswith("Offending ")), lines[-1])) if lines else ""
     if code == _SSH_FAILED:
         kind = next((kind for words, kind in _SSH_FAILURES if words in output), FaultKind.UNREACHABLE)
         return SamplerExit(kind, last or "the connection was lost")

@@ -115,12 +115,15 @@ def _dated_price_column(
 
 
 def buying_text(price: Figure | None, gpu: "Gpu", count: int = 1) -> str:
-    """Return what cards cost, with the year of the price: `$329 (2024)`; of a launch price, that of the release."""
+    """Return what cards cost, with the year of the price: `$329 (2024)`; of a launch price, that of the release.
+
+    What one has paid oneself needs no year.
+    """
     if price is None:
         return fmt.UNKNOWN
     year = price.date[:4] if price.date else str(gpu.year or "") if price.certainty == "assumed" else ""
     total = fmt.money(count * price.value)
-    return f"{total} ({year})" if year else total
+    return total if price.certainty == "yours" else f"{total} ({year or fmt.NO_DATE})"
 
 
 def buying_phrase(price: Figure, gpu: "Gpu") -> str:
@@ -144,7 +147,7 @@ BUYING_COLUMN: Final[Column[GpuRow]] = number_column(
     "Price",
     lambda row: None if row.buying is None else row.buying.value,
     text=lambda row: buying_text(row.buying, row.gpu),
-    width=12,
+    width=14,
     measure=fmt.USD,
     tooltip=buying_origin,
     about="What one GPU costs, as in the Cost tab, with the year: what sellers asked, or the list price at launch",

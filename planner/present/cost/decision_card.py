@@ -31,16 +31,16 @@ from planner.present.cost.decision import (
     side_rows,
     totals_sentence,
 )
-from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text
+from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
 from planner.present.cost.summary import (
-    PRICE_NAMES,
     break_even_sentence,
     cost_terms,
     dates_sentence,
     hybrid_sentence,
     own_sentence,
     rent_sentence,
+    used_prices,
     years_phrase,
 )
 from planner.present.cost.time import time_view
@@ -116,7 +116,9 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
     answer = estimate.result.answer
     if answer is None:
         cards, is_owned = fmt.count_of(evaluation.plan.count, card), evaluation.plan.cost.buy.owned
-        return _undecided_view(estimate, cards, details, is_owned=is_owned, together=together)
+        dates, age = _price_ages(estimate.result, today)
+        view = _undecided_view(estimate, cards, details, is_owned=is_owned, together=together)
+        return view._replace(price_dates=dates, price_age=age)
     return _decided_view(estimate, answer, card, today, details, together)
 
 
@@ -129,7 +131,7 @@ def _decided_view(
     totals = _totals_row(answer, estimate.case.discount_rate)
     rows = (*side_rows(answer), *_machine_hour_rows(estimate, is_owned=answer.owned))
     is_single_run = answer.rent_figures.month_usd is None
-    ages = _price_ages(result, today)
+    price_dates, price_age = _price_ages(result, today)
     difference = (
         f"{_run_range(answer, rent)}{'' if answer.chosen is None else ', as you chose'}"
         if is_single_run
@@ -150,8 +152,8 @@ def _decided_view(
         chips=chips,
         commitment=commitment,
         break_even=_break_even_text(result),
-        price_dates=fmt.capitalized(" · ".join(f"{name}: {age_text(days)}" for name, days in ages.items())),
-        price_age=age_of(max(ages.values())) if ages else "undated",
+        price_dates=price_dates,
+        price_age=price_age,
         details=tuple(
             filter(
                 None,
@@ -242,15 +244,16 @@ def _origins(estimate: CostEstimate) -> tuple[str, str]:
     return renting.origin, buying.origin
 
 
-def _price_ages(result: CostResult, today: date) -> dict[str, int]:
-    """Return the ages in days of the rental price and of the price of cards or servers, or of one's electricity."""
-    days = {} if result.rent is None else {PRICE_NAMES["machines"]: result.rent.oldest_price_date}
-    own = result.own
-    for term in () if own is None else own.upfront or own.monthly:
-        if term.name in PRICE_NAMES:
-            days.setdefault(PRICE_NAMES[term.name], term.date)
-    ages = ((name, days_since(day, today)) for name, day in days.items())
-    return {name: age for name, age in ages if age is not None}
+def _price_ages(result: CostResult, today: date) -> tuple[str, Age]:
+    """Return the ages of the prices that both sides depend on, and the category of the oldest.
+
+    One's own prices are left out. A price without a date may be of any age, but is not known to be old.
+    """
+    prices = [price for price in used_prices(result) if price.certainty != "yours"]
+    ages = [days_since(price.day, today) for price in prices]
+    texts = " · ".join(f"{price.name}: {price.age_text(today)}" for price in prices)
+    oldest = age_of(max((days for days in ages if days is not None), default=None))
+    return fmt.capitalized(texts), "undated" if None in ages and oldest in ("fresh", "recent", "aging") else oldest
 
 
 def _break_even_text(result: CostResult) -> str:

@@ -158,7 +158,7 @@ _OfOffer = TypeVar("_OfOffer", ListedOffer, OfferRow)
 
 def _provider_column() -> Column[_OfOffer]:
     return text_column(
-        "provider", "Provider", lambda row: row.offer.provider, width=15, about="Company that rents the machine out"
+        "provider", "Provider", lambda row: row.offer.provider, width=13, about="Company that rents the machine out"
     )
 
 
@@ -180,7 +180,7 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
         "card",
         "GPU",
         lambda row: row.card,
-        width=24,
+        width=34,
         tooltip=lambda row: "\n".join(row.offer.cards),
         about="GPU of the machine",
     ),

@@ -14,6 +14,8 @@ from planner.present.cost.time import pace_phrase
 
 NOT_KNOWN = "unknown"
 _NOTHING = "–"
+_PER_PERIOD = ("Hours", "Rented", "Owned", "Electricity, kWh", "Carbon, kg")
+"""Figures of a plan's run or month."""
 
 
 class FigureCell(NamedTuple):
@@ -43,7 +45,7 @@ def rent_or_buy_rows(estimate: CostEstimate) -> tuple[FigureRow, ...]:
 
 
 def scenario_rows(mine: ComparedPlan, other: ComparedPlan) -> tuple[FigureRow, ...]:
-    """Return the figures of two plans, with the difference if both have the figure."""
+    """Return the figures of two plans, with the difference if both have the figure, of the same period."""
     rows = (
         ("Decision", _decision, None),
         ("Hours", _hours, fmt.significant),
@@ -64,7 +66,9 @@ def scenario_rows(mine: ComparedPlan, other: ComparedPlan) -> tuple[FigureRow, .
             fmt.significant,
         ),
     )
-    decision, *found = (_two_plan_row(title, get(mine), get(other), show) for title, get, show in rows)
+    periods = tuple(one.estimate.demand.period if one.estimate else "" for one in (mine, other))
+    compared = (_two_plan_row(title, get(mine), get(other), show) for title, get, show in rows)
+    decision, *found = (_of_periods(row, periods) if row.title in _PER_PERIOD else row for row in compared)
     return tuple(filter(_has_figures, (decision, _pace_row(mine.time, other.time), *found)))
 
 
@@ -158,6 +162,18 @@ def _two_plan_row(
     texts = [_NOTHING if value is None else show(value) for value in (mine, other)]
     difference = "" if mine is None or other is None else _signed_text(mine - other, show)
     return FigureRow(title, (FigureCell(texts[0]), FigureCell(texts[1]), FigureCell(difference)))
+
+
+def _of_periods(row: FigureRow, periods: tuple[str, ...]) -> FigureRow:
+    """Say whether figures are of a run or a month; the difference of a run and a month is left out."""
+    known = {period for period in periods if period}
+    if len(known) < 2:
+        return row._replace(title=" per ".join((row.title, *known)))
+    cells = (
+        cell if cell.text == _NOTHING else cell._replace(text=f"{cell.text} per {period}")
+        for cell, period in zip(row.cells, periods, strict=False)
+    )
+    return row._replace(cells=(*cells, FigureCell("")))
 
 
 def _signed_text(value: float, show: Callable[[float], str]) -> str:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from datetime import date
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
+from planner.cost.figure import Certainty
 from planner.cost.rent_or_buy.cash_flows import ALWAYS_CHEAPER, FIXED_RENT, NEVER_DEARER
 from planner.cost.rent_or_buy.decision import Hybrid
 from planner.cost.rent_or_buy.uncertainty import Simulation
@@ -13,7 +14,7 @@ from planner.cost.result import BreakEven, CostResult, Decision, Footprint, Mone
 from planner.cost.terms import days_since
 from planner.present import format as fmt
 from planner.present.cost.amounts import COST_TERM_TITLES, amount_range, short_source, usd_range
-from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase
+from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, age_text
 
 _HALF: Final = 0.5
 _INCREMENTS: Final = {1: "second", 60: "minute", 3_600: "hour", 86_400: "day", 2_592_000: "month"}
@@ -157,16 +158,46 @@ def money_phrase(estimate: CostEstimate | None) -> str:
     return f"{fmt.money(usd)} per {whole}{hours}, {cards}{'owned' if buys else 'rented'}"
 
 
-def used_price_date(result: CostResult) -> tuple[str, str | None] | None:
-    """Return the name and the date of the price that the side in use depends on; None if nothing is priced."""
-    answer, rent, own = result.answer, result.rent, result.own
-    buys = rent is None if answer is None else answer.side_in_use == "buy"
-    if own is not None and buys:
-        terms = own.upfront or own.monthly
-        named = next((term for term in terms if term.name in ("cards", "servers", "energy")), None)
-        if named is not None:
-            return PRICE_NAMES[named.name], named.date
-    return None if rent is None else (PRICE_NAMES["machines"], rent.oldest_price_date)
+class UsedPrice(NamedTuple):
+    """A price on which a cost depends, such as the `GPU price`, with its day if its source states one."""
+
+    name: str
+    day: str | None
+    certainty: Certainty
+
+    def age_text(self, today: date) -> str:
+        """Return how old the price is: `12 days old`, `launch price`, `no date`."""
+        undated_launch = self.day is None and self.certainty == "assumed"
+        return "launch price" if undated_launch else age_text(days_since(self.day, today))
+
+    def sentence(self, today: date) -> str:
+        """Return how old the price is, by itself: `Rental price used: 70 days old, aging`."""
+        if self.day is not None:
+            return f"{fmt.capitalized(self.name)} used: {age_phrase(days_since(self.day, today))}"
+        undated = {"yours": "is your own", "assumed": "is the launch price"}.get(self.certainty, "has no date")
+        return f"The {self.name} used {undated}"
+
+
+def used_prices(result: CostResult) -> tuple[UsedPrice, ...]:
+    """Return the price of renting, if it is known, and then that of cards or servers, or of one's electricity."""
+    rent, own = result.rent, result.own
+    found = {}
+    if rent is not None:
+        name = PRICE_NAMES["machines"]
+        found[name] = UsedPrice(name, rent.oldest_price_date, rent.terms[0].certainty)
+    for term in () if own is None else own.upfront or own.monthly:
+        if term.name in PRICE_NAMES:
+            name = PRICE_NAMES[term.name]
+            found.setdefault(name, UsedPrice(name, term.date, term.certainty))
+    return tuple(found.values())
+
+
+def used_price(result: CostResult) -> UsedPrice | None:
+    """Return the price that the side in use depends on; None if nothing is priced."""
+    prices, answer = used_prices(result), result.answer
+    buys = result.rent is None if answer is None else answer.side_in_use == "buy"
+    of_side = [price for price in prices if (price.name != PRICE_NAMES["machines"]) == buys]
+    return next(iter(of_side or prices), None)
 
 
 def hours_phrase(estimate: CostEstimate | None) -> str:

@@ -1,6 +1,6 @@
 """Events, alerts and faults of cards as text."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -8,7 +8,7 @@ from planner.monitor.alerts import Alert, AlertKind
 from planner.monitor.diagnosis.advice import SET_POWER_LIMIT
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.readings.events import Event, EventKind
-from planner.monitor.readings.faults import FAULTS, Fault, FaultKind, Severity
+from planner.monitor.readings.faults import FAULTS, LINK_FAULTS, Fault, FaultKind, Severity
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import BY_NAME, CLOCK_REASONS
 from planner.present import format as fmt
@@ -173,13 +173,23 @@ class FaultView:
         return f"{self.title}, {self.since}. {self.advice}".strip()
 
 
-def fault_views(latest: Latest, now_wall_seconds: float) -> tuple[FaultView, ...]:
-    """Return the current faults as texts, the most severe first, then the oldest."""
+def fault_views(latest: Latest, now_wall_seconds: float, *, below_headline: bool = False) -> tuple[FaultView, ...]:
+    """Return the current faults as texts, the most severe first, then the oldest.
+
+    With `below_headline`, the headline says why another machine is not connected, and what to do: of such a fault only
+    what was observed is left to say.
+    """
     sorted_faults = sorted(
         latest.inventory.faults,
         key=lambda fault: (_SEVERITY_ORDER.index(fault.description.severity), fault.since_seconds),
     )
-    return tuple(_fault_view(fault, latest, now_wall_seconds) for fault in sorted_faults)
+    views = (_fault_view(fault, latest, now_wall_seconds) for fault in sorted_faults)
+    return tuple(
+        replace(view, title=fault.detail.removesuffix("."), advice="")
+        if below_headline and fault.kind in LINK_FAULTS and fault.detail
+        else view
+        for fault, view in zip(sorted_faults, views, strict=True)
+    )
 
 
 def _fault_view(fault: Fault, latest: Latest, now: float) -> FaultView:

@@ -85,7 +85,7 @@ def test_where_no_card_fits_what_would_help_is_one_click_away(tab: MemoryTab, no
 
 def test_where_no_card_fits_several_cards_can_be_looked_for(tab: MemoryTab, nothing_fits, qtbot):
     with qtbot.waitSignal(tab.workspace.navigator.hardware_requested):
-        qtbot.mouseClick(button(nothing_fits, "Choose hardware for me…"), Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(button(nothing_fits, "Choose hardware…"), Qt.MouseButton.LeftButton)
 
 
 def test_where_no_card_can_run_the_plan_that_is_said(nothing_fits, monkeypatch):

@@ -96,6 +96,13 @@ def test_a_difference_of_clocks_is_said_in_words():
         (255, "@ REMOTE HOST IDENTIFICATION HAS CHANGED! @\nx", False, FaultKind.CHANGED_HOST_KEY, "x"),
         (
             255,
+            "@ REMOTE HOST IDENTIFICATION HAS CHANGED! @\nOffending ED25519 key in /root/.ssh/known_hosts:3\nfailed.",
+            False,
+            FaultKind.CHANGED_HOST_KEY,
+            "Offending ED25519 key in /root/.ssh/known_hosts:3",
+        ),
+        (
+            255,
             "me@box: Permission denied (publickey).",
             False,
             FaultKind.REFUSED,

@@ -155,7 +155,9 @@ def test_the_price_of_a_card_names_the_year_it_is_from(catalog):
     assert price.text(rows["radeon-rx-7900-xt"]) == "$899 (2022)"
     assert price.tooltip(rows["radeon-rx-7900-xt"]) == "The vendor's launch price, from the catalog"
     undated = replace(rows["rtx-3090"], buying=Figure(value=1_000, source="a shop"))
-    assert price.text(undated) == "$1,000"
+    assert price.text(undated) == "$1,000 (no date)"
+    own = replace(rows["rtx-3090"], buying=Figure.own(1_000))
+    assert price.text(own) == "$1,000"
     unpriced = next(row for row in rows.values() if row.buying is None)
     assert (price.text(unpriced), price.value(unpriced)) == ("unknown", None)
     assert price.tooltip(unpriced).startswith("The catalog has no price of this GPU alone.")

@@ -40,6 +40,8 @@ def test_a_decision_says_what_is_rented_and_what_it_saves(seen):
         money(answer.own_usd),
     )
     assert view.price_dates.startswith("Rental price: ")
+    assert view.price_dates.endswith(" · GPU price: no date")
+    assert view.price_age == "undated"
     assert all(view.origins)
     assert view.awaits_range
     assert not view.is_blocked
@@ -52,6 +54,7 @@ def test_the_purchase_of_busy_cards_says_when_it_pays_off(seen):
     assert view.subject.startswith("Buy 1 × GeForce RTX 4090, which saves ")
     assert view.renting_cheaper_fraction == pytest.approx(1 - cost.estimate.result.answer.confidence)
     assert view.break_even.startswith("Break-even after ")
+    assert "GPU price" not in view.price_dates  # one's own price needs no date
 
 
 def test_a_run_whose_duration_is_estimated_says_how_far_off_cost_and_duration_may_be(seen):

@@ -96,11 +96,11 @@ def test_without_machines_there_is_no_electricity(scenario_of):
 
 def test_two_plans_stand_beside_each_other(scenario_of):
     found = figures(scenario_rows(scenario_of(), scenario_of(gpu="rtx-3090")))
-    mine, _, difference = found["Rented"]
+    mine, _, difference = found["Rented per month"]
     assert mine.startswith("$")
     assert difference[0] in "+−"
     assert found["Decision"] == ("Rent", "Rent", "")
-    assert found["Hours"][2] == "same"
+    assert found["Hours per month"][2] == "same"
     assert found["Speed"][0].endswith("tokens/s")
     assert found["Speed"][2][0] in "+−"
     assert all(value[2] for title, value in found.items() if title != "Decision")
@@ -113,7 +113,7 @@ def test_break_evens_that_differ_by_less_than_an_hour_are_the_same(scenario_of):
 
 def test_a_plan_that_has_no_cost_is_a_dash(scenario_of):
     found = figures(scenario_rows(scenario_of(), ComparedPlan(None, None)))
-    assert found["Rented"][1:] == ("–", "")
+    assert found["Rented per month"][1:] == ("–", "")
     assert found["Decision"][1] == "–"
     assert scenario_rows(ComparedPlan(None, None), ComparedPlan(None, None)) == ()
 
@@ -125,5 +125,8 @@ def test_the_offer_that_is_named_counts(scenario_of):
 
 def test_a_single_run_has_no_price_of_owning_per_hour(scenario_of):
     once = scenario_of(cost=CostTerms(job=Run(amount=50e6, unit="tokens")))
-    mine, daily, difference = figures(scenario_rows(once, scenario_of()))["Owned, per GPU-hour"]
+    found = figures(scenario_rows(once, scenario_of()))
+    mine, daily, difference = found["Owned, per GPU-hour"]
     assert (mine, daily[0], difference) == ("–", "$", "")
+    run, month, difference = found["Rented"]
+    assert (run.endswith(" per run"), month.endswith(" per month"), difference) == (True, True, "")

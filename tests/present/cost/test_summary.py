@@ -2,7 +2,9 @@
 
 import dataclasses
 import re
+from datetime import date
 
+import pytest
 from cost_samples import TODAY, decision_to_rent, estimated
 
 from planner.cost.carbon import footprint
@@ -15,6 +17,7 @@ from planner.cost.rent_or_buy.uncertainty import Quantiles, simulate
 from planner.cost.result import BreakEven, MoneySymbol, MoneyTerm
 from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run, Service
 from planner.present.cost.summary import (
+    UsedPrice,
     billing_phrase,
     break_even_sentence,
     carbon_sentence,
@@ -28,7 +31,7 @@ from planner.present.cost.summary import (
     rent_sentence,
     running_period,
     saving_range_sentence,
-    used_price_date,
+    used_price,
 )
 from planner.present.format import THIN, money
 
@@ -199,17 +202,32 @@ def test_what_is_billed_is_said_with_where_it_is_from(catalog):
 
 def test_the_price_that_counts_is_that_of_the_cheaper_side(catalog):
     rented = estimated(catalog).result
-    assert used_price_date(rented) == ("rental price", rented.rent.oldest_price_date)
+    assert used_price(rented) == UsedPrice("rental price", rented.rent.oldest_price_date, "quoted")
     always = DailyHours(hours_per_day=24, days_per_week=7)
     bought = estimated(catalog, always, buy=BuyTerms(card_price_usd=1_000)).result
-    assert used_price_date(bought) == ("GPU price", None)
+    assert used_price(bought) == UsedPrice("GPU price", None, "yours")
     own = estimated(catalog, buy=BuyTerms(owned=True)).result
-    name, day = used_price_date(own)
-    assert name == "electricity price"
-    assert day is not None
-    assert used_price_date(own.evolve(rent=None, answer=None))[0] == "electricity price"
-    assert used_price_date(own.evolve(rent=None, own=None, answer=None)) is None
-    assert used_price_date(own.evolve(own=own.own.evolve(monthly=())))[0] == "rental price"
+    electricity = used_price(own)
+    assert electricity.name == "electricity price"
+    assert electricity.day is not None
+    assert used_price(own.evolve(rent=None, answer=None)) == electricity
+    assert used_price(own.evolve(rent=None, own=None, answer=None)) is None
+    assert used_price(own.evolve(own=own.own.evolve(monthly=()))).name == "rental price"
+
+
+@pytest.mark.parametrize(
+    ("day", "certainty", "age", "sentence"),
+    [
+        ("2025-01-02", "quoted", "3 days old", "GPU price used: 3 days old, fresh"),
+        (None, "quoted", "no date", "The GPU price used has no date"),
+        (None, "assumed", "launch price", "The GPU price used is the launch price"),
+        (None, "yours", "no date", "The GPU price used is your own"),
+    ],
+)
+def test_the_age_of_a_price_is_said_also_if_it_has_no_date(day, certainty, age, sentence):
+    price = UsedPrice("GPU price", day, certainty)
+    assert price.age_text(date(2025, 1, 5)) == age
+    assert price.sentence(date(2025, 1, 5)) == sentence
 
 
 def test_running_costs_are_those_of_a_month_or_of_the_only_run(catalog):

@@ -133,6 +133,15 @@ def test_faults_are_sorted_by_severity_with_start_and_advice():
     assert views[0].advice in views[0].as_text
 
 
+def test_below_the_headline_only_what_was_observed_of_a_lost_connection_is_said():
+    refused = Fault(FaultKind.REFUSED, 20.0, detail="me@box: Permission denied (publickey).", login="me@box")
+    latest = Latest()
+    latest.note_inventory(Inventory("1", faults=(refused, Fault(FaultKind.WSL, 10.0, detail="here"))))
+    below, other = fault_views(latest, 155.0, below_headline=True)
+    assert (below.title, below.advice) == ("me@box: Permission denied (publickey)", "")
+    assert (other,) == fault_views(latest, 155.0)[1:]
+
+
 @pytest.mark.parametrize(
     ("seconds", "said"), [(8, "8 s"), (125, "2 min 5 s"), (3600, "1 h"), (12_000, "3 h 20 min"), (190_000, "2 d 4 h")]
 )

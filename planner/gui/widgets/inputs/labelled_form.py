@@ -64,18 +64,15 @@ class LabelledForm(QWidget):
             wide: Let the input take the place of the reset button too.
             line: A line returned by `reserve`.
         """
-        name = label.replace("&", "")
-        title = TermLabel(label)
+        title = TermLabel()
         title.setToolTip(hint)
         title.setBuddy(field)
         if self._label_width is not None:
             title.setWordWrap(True)
             title.setMaximumWidth(self._label_width)
-        field.set_name(name)
         field.setToolTip(hint)
         index = self.reserve() if line is None else line
-        reset = IconButton(self._theme, "reset", f"Reset “{name}” ({_RESET_KEY})", "accent")
-        reset.setAccessibleName(f"Reset “{name}”")
+        reset = IconButton(self._theme, "reset", "", "accent")
         reset.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # Tab goes from field to field
         _set_space_kept(reset, not wide)
         self._grid.addWidget(title, index, 0, Qt.AlignmentFlag.AlignTop)
@@ -83,6 +80,7 @@ class LabelledForm(QWidget):
         self._grid.addWidget(reset, index, 2, Qt.AlignmentFlag.AlignTop)
         row = _FormRow(field, title, reset, default or (lambda: field.value))
         self._rows.append(row)
+        self.set_label(field, label)
         self._align_label(row)
         reset.clicked.connect(partial(self._reset_to_default, row))
         field.shown.connect(partial(self._update_reset_button, row))
@@ -101,9 +99,17 @@ class LabelledForm(QWidget):
         self._label_width = width
         self._grid.setColumnMinimumWidth(0, width)
 
+    def set_label(self, field: Field, label: str) -> None:
+        """Name a field and its reset button by a text with a mnemonic."""
+        row, name = self._row_of(field), label.replace("&", "")
+        row.label.setText(label)
+        row.reset.setToolTip(f"Reset “{name}” ({_RESET_KEY})")
+        row.reset.setAccessibleName(f"Reset “{name}”")
+        field.set_name(name)
+
     def set_row_visible(self, field: Field, visible: bool) -> None:
         """Show or hide the row of a field."""
-        row = next(row for row in self._rows if row.field is field)
+        row = self._row_of(field)
         row.label.setVisible(visible)
         row.field.setVisible(visible)
         row.reset.setVisible(visible and self._is_changed(row))
@@ -124,6 +130,9 @@ class LabelledForm(QWidget):
     def differs(self) -> bool:
         """Return whether a visible field has a value other than its default."""
         return any(self._is_changed(row) for row in self._rows if not row.field.isHidden())
+
+    def _row_of(self, field: Field) -> _FormRow:
+        return next(row for row in self._rows if row.field is field)
 
     @staticmethod
     def _is_changed(row: _FormRow) -> bool:
