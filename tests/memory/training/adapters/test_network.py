@@ -91,6 +91,8 @@ def test_adapters_of_the_gate_make_their_result_twice():
     adapters = AdapterSettings(8, 4, 4, dropout=False, dora=False, converts=True)
     assert made in points(adapted, PLAIN._replace(adapters=adapters))
     assert made not in points(adapted)
+    cast = PLAIN._replace(formats=PLAIN.formats._replace(autocast=True), adapters=adapters._replace(read=2))
+    assert BackwardPoint((2 + 2) * 64) in points(adapted, cast)  # B's output is in 16 bits, as what it is added to
 
 
 @pytest.mark.parametrize(
