@@ -11,6 +11,7 @@ from planner.cost.terms import CostTerms, Run
 from planner.gui.plan_bar import PartButton, PlanBar
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.labels import verdict_icon
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.present.cost.time import pace_phrase
 from planner.present.memory.verdict import verdict_phrase
@@ -45,6 +46,12 @@ def test_the_bar_reads_like_a_sentence(bar: PlanBar, workspace: Workspace):
     assert workload.startswith("Inference, 1 × 4,096 tokens")
     assert cards == "1 × GeForce RTX 4090"
     assert verdict == verdict_phrase(workspace.evaluation.memory)
+
+
+def test_a_plan_that_cannot_run_is_marked_so(bar: PlanBar, workspace: Workspace):
+    workspace.apply("card", gpu="tpu-v4")
+    verdict = bar.findChildren(PartButton)[3]
+    assert (verdict.full_text, verdict._icon) == ("Not supported", verdict_icon("does-not-fit"))
 
 
 def test_the_bar_marks_the_sample_until_something_is_chosen(bar: PlanBar, workspace: Workspace):

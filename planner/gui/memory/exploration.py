@@ -194,7 +194,7 @@ class SolutionRow(QWidget):
         self._title = make_label(role="muted", font=theme.font("small"))
         self._value = make_label(font=theme.font(bold=True), wrap=True)
         self.use = push_button("Use", "Put this value into the plan")
-        in_column(in_row((self._title, 1), self.use), self._value, owner=self, spacing=0)
+        in_column(in_row((self._title, 1), self.use, spacing=theme.spacing.small), self._value, owner=self, spacing=0)
         self.use.clicked.connect(self._on_use_clicked)
 
     @property

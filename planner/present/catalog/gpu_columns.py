@@ -56,7 +56,7 @@ def fits_column(
         "Fits my model",
         lambda row: verdict_rank(verdict(row)),
         lambda row: verdict_cell(verdict(row), unsupported(row)),
-        width=13,
+        width=12,
         tooltip=tooltip,
         help=about,
     )
@@ -147,7 +147,7 @@ BUYING_COLUMN: Final[Column[GpuRow]] = number_column(
     "Price",
     lambda row: None if row.buying is None else row.buying.value,
     text=lambda row: buying_text(row.buying, row.gpu),
-    width=14,
+    width=13,
     measure=fmt.USD,
     tooltip=buying_origin,
     about="What one GPU costs, as in the Cost tab, with the year: what sellers asked, or the list price at launch",

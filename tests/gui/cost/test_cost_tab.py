@@ -411,8 +411,8 @@ def test_two_scenarios_stand_side_by_side(tab: CostTab, qtbot):
     assert tab.comparison.isVisible()
     assert "RTX 4090" in tab.comparison.subject.text()
     rows = {row.title: [cell.text for cell in row.cells] for row in tab.comparison.figures.rows}
-    assert rows["Rented"][0] != rows["Rented"][1]
-    assert rows["Rented"][2][0] in "+−"
+    assert rows["Rented per month"][0] != rows["Rented per month"][1]
+    assert rows["Rented per month"][2][0] in "+−"
     qtbot.mouseClick(tab.comparison.copy, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text().startswith("\tThis plan\tPinned\tDifference")
     qtbot.mouseClick(tab.comparison.pin_buttons.swap, Qt.MouseButton.LeftButton)

@@ -11,6 +11,7 @@ from planner.gui.cost.serving_plots import ServedMinute
 from planner.gui.cost.serving_search import ServingSearchDialog
 from planner.gui.cost.tab import CostTab
 from planner.plan.plan import ModelChoice
+from planner.present.serving.options import search_sentence
 from planner.serving.result import MinuteInDetail, MinuteMoment, RequestBar
 from planner.workload.training import Training
 from planner.workload.workload import Inference
@@ -247,6 +248,7 @@ def test_the_search_lists_hardware_and_takes_the_best_into_the_plan(opened, qtbo
     with qtbot.waitSignal(dialog.search_finished, timeout=60_000):
         pass
     assert dialog.sentence.text().startswith("Best: 1 × ")
+    assert search_sentence(dialog.answer) in dialog.sentence.text()
     assert "What would change it:" in dialog._details.text()
     assert not dialog.progress.isVisibleTo(dialog)
     dialog.copy()
