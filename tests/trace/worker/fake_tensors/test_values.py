@@ -43,6 +43,27 @@ def test_changes_in_place_are_followed_through_views(books: Books) -> None:
     assert books.notes == []
 
 
+def test_numbers_set_one_by_one_are_known(tmp_path: Path) -> None:
+    source = """
+import torch
+text, unknown = torch.zeros(8, dtype=torch.int64)[1::2], torch.randint(9, (4,))
+for place in range(4):
+    text[place] = unknown[place] = place * 10
+text[-1] = 7
+assert text._version == 5
+assert text.tolist() == [0, 10, 20, 7]
+assert not unknown[3] > 30
+for wrong in (4, -5):
+    try:
+        text[wrong] = 1
+    except IndexError:
+        continue
+    raise AssertionError(wrong)
+"""
+    operators = traced(script(tmp_path, source)).operators
+    assert "aten::fill_.Scalar" not in operators
+
+
 def test_changes_of_lists_in_place_are_followed(books: Books) -> None:
     numbers = [torch.zeros(2), torch.ones(3)]
     torch._foreach_add_(numbers, 1)
@@ -225,6 +246,11 @@ SHAPES: list[Callable[[], torch.Tensor]] = [
     lambda: torch.empty(4, 8)[2].expand(3, 8),
     lambda: torch.ops.aten._unsafe_view(torch.empty(4, 8), [2, 16]),
     lambda: torch.empty(4, 8).unsqueeze(1).detach(),
+    lambda: torch.empty(4, 8).t()[-7:99:3][1:][-1],
+    lambda: torch.empty(4, 8)[..., 7:3],
+    lambda: torch.empty(4, 8)[9:],
+    lambda: torch.empty(4, 8)[1:].select(-1, -3),
+    lambda: torch.empty(4, 8, dtype=torch.complex64).conj()[1:, 2].abs(),
 ]
 
 
