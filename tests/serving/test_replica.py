@@ -211,6 +211,20 @@ def test_common_beginnings_are_read_once():
     assert Replica(0, RoundTimes(), rules(), None, requests).cached_part(1) == 0
 
 
+def test_a_prompt_that_is_a_common_beginning_takes_no_block_of_its_own():
+    requests = Requests()
+    for arrival in (0.0, 1.0):
+        requests.add(arrival, 64, 1, (CommonBeginning(7, 64),))
+    assert answered(requests, blocks=100, caches_prefixes=True).most_blocks == 64 // 16
+
+
+def test_a_first_chunk_takes_no_more_blocks_than_the_common_beginning_that_it_begins():
+    requests = Requests()
+    requests.add(0.0, 128, 1, (CommonBeginning(7, 128),))
+    replica = answered(requests, blocks=100, caches_prefixes=True, reserves="chunk", step_tokens=32)
+    assert replica.most_blocks == 128 // 16
+
+
 def test_a_session_finds_its_context_again():
     requests = Requests()
     requests.add(0.0, 100, 20, (CommonBeginning(3, 32),), session=0)
