@@ -52,3 +52,12 @@ def test_an_encoder_has_no_cache():
     plan = plan.evolve(workload=planner.Inference(profile="sglang", context_length=512))
     settings = launch_settings(plan, CATALOG, "sglang")
     assert {row.key: row.value for row in settings.settings}["--context-length"] == 512
+
+
+def test_the_batch_is_left_to_clients_unless_it_is_the_limit_on_sequences():
+    def left_out(batch):
+        plan = serving("tensorrt-llm", gpu=H100, batch=batch, context_length=4096, engine={"max_batch_size": 8})
+        return {row.field: row.reason for row in launch_settings(plan, CATALOG, "tensorrt-llm").not_expressed}
+
+    assert "up to 8 run at the same time" in left_out(4)["batch"]
+    assert "batch" not in left_out(8)

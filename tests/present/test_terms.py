@@ -87,6 +87,7 @@ def test_figures_of_the_card_need_a_card(serving, without_card):
     assert "no published FP4 rate" in in_plan("FP4", serving)
     assert in_plan("GPU", without_card) == ""
     assert in_plan("Usable memory", without_card) == ""
+    assert in_plan("Usable memory", serving).endswith("usable on each GPU.")
 
 
 def test_a_card_without_a_figure_says_nothing(catalog, serving):

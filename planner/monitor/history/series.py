@@ -26,15 +26,12 @@ class MinMaxPyramid:
     """
 
     def __init__(self) -> None:
-        self._low: list[Floats] = []
-        self._high: list[Floats] = []
-        self._built = [0] * _STEPS
         self.forget()
 
     def forget(self) -> None:
         """Discard all minima and maxima, because old values were removed."""
-        self._low = [np.empty(0) for _ in range(_STEPS)]
-        self._high = [np.empty(0) for _ in range(_STEPS)]
+        self._low: list[Floats] = [np.empty(0) for _ in range(_STEPS)]
+        self._high: list[Floats] = [np.empty(0) for _ in range(_STEPS)]
         self._built = [0] * _STEPS
 
     def column_extremes(self, values: Floats, cuts: Indices, stop: int) -> tuple[Indices, Floats, Floats]:

@@ -31,6 +31,14 @@ def test_bitsandbytes_quantizes_blocks_of_256_of_large_tensors() -> None:
         assert states.bytes == moments * (4160 + 17 * 4 + 4 * (4095 + 3 * 6400))
 
 
+def test_states_of_8_bits_are_named_by_how_many_there_are() -> None:
+    described = {name: optimizer_term(TRAINED, name, 2) for name in ("adamw-8bit", "lion-8bit")}
+    assert {name: term.formula for name, term in described.items() if term} == {
+        "adamw-8bit": "Q × 2 × (1 + 4 / B) + (P − Q) × 8",
+        "lion-8bit": "Q × (1 + 4 / B) + (P − Q) × 4",
+    }
+
+
 @pytest.mark.parametrize(("name", "moments"), [("adamw-32bit-bnb", 2), ("paged-lion", 1), ("ademamix", 3)])
 def test_states_of_32_bits_are_so_whatever_is_trained(name: Optimizer, moments: int) -> None:
     states = optimizer_term(TRAINED, name, 2)

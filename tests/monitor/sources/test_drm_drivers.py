@@ -153,6 +153,10 @@ def test_tables_of_processors_with_graphics_have_it_elsewhere(revision, size):
     assert amd_clock_reasons(metrics_table(1 << 32, revision, size)) == THERMAL
 
 
+def test_what_follows_the_field_is_not_read():
+    assert amd_clock_reasons(metrics_table(1 << 32) + b"\xff" * 8) == THERMAL
+
+
 @pytest.mark.parametrize(
     "table",
     [

@@ -149,6 +149,10 @@ def test_a_block_that_widens_copies_its_input():
     assert [resnet_elements(256, 128, copies) for copies in range(3)] == [512, 640, 768]
 
 
+def test_a_block_holds_what_is_added_and_the_sum_that_is_divided_by_one():
+    assert [resnet_elements(128, channels, 0) for channels in (128, 256)] == [3 * 128, 4 * 256]
+
+
 def test_a_decoder_of_one_level():
     decoder = next(one.network for one in FLUX.components if one.part == "image-decoder")
     flat = decoder.evolve(channels=(64,))
