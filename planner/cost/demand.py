@@ -27,7 +27,7 @@ _MILLION: Final = 1_000_000
 
 
 class Throughput(Spec):
-    """Speed of all chosen cards together, estimated by `planner.performance` or measured."""
+    """Speed of all chosen GPUs together, estimated by `planner.performance` or measured."""
 
     tokens_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     samples_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)

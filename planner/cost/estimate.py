@@ -77,12 +77,12 @@ def estimate_cost(
     today: date,
     linked_cards: int | None = None,
 ) -> CostEstimate:
-    """Estimate the cost of the job on `count` cards at the given throughput, rented and owned.
+    """Estimate the cost of the job on `count` GPUs at the given throughput, rented and owned.
 
     `linked_cards` exchange data while they work, so that those of several servers need a network; None for all.
 
     Raises:
-        SpecError: If the terms name an offer of another card, or the job's hours cannot be computed.
+        SpecError: If the terms name an offer of another GPU, or the job's hours cannot be computed.
     """
     demand = demand_of(terms.job, throughput)
     market = RentalMarket(gpu, count, demand, terms.rent, catalog, today, linked_cards)
@@ -105,7 +105,7 @@ def _result_without_owning(inputs: _EstimateInputs, chosen: RentQuote | None, no
 
 
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
-    """Return the best mix of owned card groups and rented ones, or None if a mix does not apply.
+    """Return the best mix of owned GPU groups and rented ones, or None if a mix does not apply.
 
     It applies to services with an hourly offer and a limited number of groups. Rented machines are always on or scaled
     down as the job says, as in the decision.
@@ -204,7 +204,7 @@ def _with_footprint(rent: RentCost, chosen: RentQuote, case: RentOrBuyCase, inpu
 def cost_curve(case: RentOrBuyCase, rented_hours_per_busy_hour: float = 1.0) -> tuple[CostPoint, ...]:
     """Return the cumulative cost of renting and owning at 61 points over the horizon, in present value.
 
-    The GPU-hours are those that the job holds its cards, `rented_hours_per_busy_hour` for each hour of work.
+    The GPU-hours are those that the job holds its GPUs, `rented_hours_per_busy_hour` for each hour of work.
 
     The bands are the 10th to 90th percentiles of the hours of use and of the resale value.
     """

@@ -1,4 +1,4 @@
-"""Samples of exporters as cards of a fleet: one card for each, whoever reports it, with our quantities and units."""
+"""Samples of exporters as GPUs of a fleet: one GPU for each, whoever reports it, with our quantities and units."""
 
 import math
 import re
@@ -34,7 +34,7 @@ _EXPORTERS_OWN_POD: Final = "exporter"
 
 
 class Work(NamedTuple):
-    """The work on a card, as its exporter says: the pod with its namespace and container, or the job of Slurm."""
+    """The work on a GPU, as its exporter says: the pod with its namespace and container, or the job of Slurm."""
 
     pod: str = ""
     namespace: str = ""
@@ -57,7 +57,7 @@ class _Row(NamedTuple):
     known: dict[float, Reading]
 
     def is_of(self, labels: Mapping[str, str]) -> bool:
-        """Return whether a series of the metric states it of a whole card, by its labels."""
+        """Return whether a series of the metric states it of a whole GPU, by its labels."""
         where = self.metric.where
         return self.exporter.ignored not in labels and (
             not where or all(labels.get(label) == wanted for label, wanted in where)
@@ -86,7 +86,7 @@ def rows_of(name: str) -> tuple[_Row, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FleetCard:
-    """A card or MIG instance of a fleet with its latest readings.
+    """A GPU or MIG instance of a fleet with its latest readings.
 
     `key` is its UUID, or its address and number where the exporter gives no UUID. `selector` are the labels that
     select its series. `work` is what runs on it, several if it is shared. `seen_seconds` is when it was last read, in
@@ -106,17 +106,17 @@ class FleetCard:
     is_silent: bool = False
 
     def value(self, name: str) -> float | None:
-        """Return the latest value of a quantity of the card or of its fixed properties, None if unknown or silent."""
+        """Return the latest value of a quantity of the GPU or of its fixed properties, None if unknown or silent."""
         reading = self.readings.get(name) if name in _READINGS else self.device.facts.get(name)
         return None if reading is None or (self.is_silent and name in _READINGS) else reading.value
 
     def is_at(self, host: str) -> bool:
-        """Return whether the card is in `host`, by its name or by an address that was scraped."""
+        """Return whether the GPU is in `host`, by its name or by an address that was scraped."""
         return host == self.host or any(instance.rpartition(":")[0] == host for instance in self.instances)
 
     @property
     def use(self) -> float | None:
-        """Return the utilization as a fraction: that of the whole card, or how long its engine was active."""
+        """Return the utilization as a fraction: that of the whole GPU, or how long its engine was active."""
         whole = self.value("utilization_fraction")
         return self.value("graphics_active_fraction") if whole is None else whole
 
@@ -128,7 +128,7 @@ class FleetCard:
 
 
 class CardReport(NamedTuple):
-    """The cards in a round of samples by key, and notes on what was merged or could not be read."""
+    """The GPUs in a round of samples by key, and notes on what was merged or could not be read."""
 
     cards: dict[str, FleetCard]
     notes: tuple[str, ...]
@@ -136,7 +136,7 @@ class CardReport(NamedTuple):
 
 @dataclass(slots=True)
 class _Gathered:
-    """Readings of one card as they come in; `ranks` say which metric each is from: the first in the table wins."""
+    """Readings of one GPU as they come in; `ranks` say which metric each is from: the first in the table wins."""
 
     exporter: Exporter
     labels: Mapping[str, str]
@@ -152,7 +152,7 @@ class _Gathered:
 
 
 def read_cards(samples: Iterable[MetricSample], rates: Iterable[MetricSample] = (), at: float = 0.0) -> CardReport:
-    """Return the cards in `samples` with our names and units, read at `at` (seconds since 1970).
+    """Return the GPUs in `samples` with our names and units, read at `at` (seconds since 1970).
 
     Those in `rates` are per second.
 
@@ -181,7 +181,7 @@ def read_cards(samples: Iterable[MetricSample], rates: Iterable[MetricSample] = 
 
 
 def _card_of(gathered: dict[_SeriesKey, _Gathered], exporter: Exporter, labels: Mapping[str, str]) -> _Gathered:
-    """Return the card of a series; its labels are looked at in full only at the first of them."""
+    """Return the GPU of a series; its labels are looked at in full only at the first of them."""
     mig = labels.get(exporter.mig[0], "") if exporter.mig else ""
     instance = labels.get("instance", "")
     work = labels.get("exported_pod") or labels.get("pod", "")
@@ -200,7 +200,7 @@ def _card_of(gathered: dict[_SeriesKey, _Gathered], exporter: Exporter, labels: 
 def _work_of(labels: Mapping[str, str]) -> Work:
     found = {name: next((labels[one] for one in known if labels.get(one)), "") for name, known in POD_LABELS.items()}
     if "exported_pod" not in labels and _EXPORTERS_OWN_POD in found["pod"]:
-        # Labels of the target: Prometheus scraped a pod, and the exporter does not know whose the card is.
+        # Labels of the target: Prometheus scraped a pod, and the exporter does not know whose the GPU is.
         found |= {"pod": "", "namespace": "", "container": ""}
     return Work(**found)
 
@@ -234,7 +234,7 @@ def _reading(metric: FleetMetric, value: float) -> Reading:
 
 
 def _merged(gathered: Mapping[_SeriesKey, _Gathered]) -> dict[str, list[_Gathered]]:
-    """Return what was gathered by the key of the card: of a real UUID, whoever reports it; else by its address."""
+    """Return what was gathered by the key of the GPU: of a real UUID, whoever reports it; else by its address."""
     merged: dict[str, list[_Gathered]] = {}
     for card in gathered.values():
         merged.setdefault(card_key(card.exporter, card.labels), []).append(card)
@@ -244,7 +244,7 @@ def _merged(gathered: Mapping[_SeriesKey, _Gathered]) -> dict[str, list[_Gathere
 
 
 def card_key(exporter: Exporter, labels: Mapping[str, str]) -> str:
-    """Return the key of the card of a series: its UUID, else its address and number; of a MIG instance with its id."""
+    """Return the key of the GPU of a series: its UUID, else its address and number; of a MIG instance with its id."""
     uuid = labels.get(exporter.uuid, "").removeprefix("GPU-").lower()
     if _NO_UUID.fullmatch(uuid):
         number = labels.get(exporter.number) or labels.get(exporter.bus) or uuid
@@ -263,7 +263,7 @@ def host_of_address(address: str) -> str:
 
 
 def _host(card: _Gathered) -> str:
-    """Return the host that a card's labels name, or the address that was scraped without its port."""
+    """Return the host that a GPU's labels name, or the address that was scraped without its port."""
     named = _named_host(card.info) or _named_host(card.labels)
     return named or host_of_address(card.labels.get("instance", "")) or "unknown host"
 
@@ -287,7 +287,7 @@ def _report(merged: Mapping[str, list[_Gathered]], unreadable: int, at: float) -
 
 
 def _is_reported_twice(several: list[_Gathered]) -> bool:
-    """Return whether two series state one quantity for the same work: pods that share a card are no repetition."""
+    """Return whether two series state one quantity for the same work: pods that share a GPU are no repetition."""
     seen: set[tuple[tuple[Work, ...], str, int]] = set()
     for one in several:
         for ours, rank in one.ranks.items():

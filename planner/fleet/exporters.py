@@ -53,7 +53,7 @@ class FleetMetric(NamedTuple):
 
 
 class Exporter(NamedTuple):
-    """An exporter: where its series name the card, and its metrics; `alive` are metrics that every card has.
+    """An exporter: where its series name the GPU, and its metrics; `alive` are metrics that every GPU has.
 
     `prefixed` marks an exporter whose names may have a prefix of the site. `add` says how to export what is off.
     """

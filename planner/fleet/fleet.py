@@ -1,4 +1,4 @@
-"""A fleet over time: its cards with their latest readings, those that fell silent, and the diagnosis of each."""
+"""A fleet over time: its GPUs with their latest readings, those that fell silent, and the diagnosis of each."""
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ _FOLLOWED: Final = frozenset(
 class Fleet:
     """The state of a fleet at `at_seconds` (since 1970, by its server's clock).
 
-    `verdicts` are the diagnoses by the card's key, as far as there are any yet, `days` its last 24 hours, as far as a
+    `verdicts` are the diagnoses by the GPU's key, as far as there are any yet, `days` its last 24 hours, as far as a
     Prometheus holds them. `notes` say what is unusual.
     """
 
@@ -64,11 +64,11 @@ class Fleet:
 
     @property
     def host_names(self) -> tuple[str, ...]:
-        """Return the hosts of the cards, in order."""
+        """Return the hosts of the GPUs, in order."""
         return tuple(dict.fromkeys(card.host for card in self.cards))
 
     def cards_of(self, host: str) -> tuple[FleetCard, ...]:
-        """Return the cards of a host, in order."""
+        """Return the GPUs of a host, in order."""
         return tuple(card for card in self.cards if card.host == host)
 
 
@@ -91,9 +91,9 @@ _NOTHING: Final = _Ring(array("d"), array("d"))
 
 
 class _HostPast(NamedTuple):
-    """The cards of one host over the last minutes, as a source for the diagnosis.
+    """The GPUs of one host over the last minutes, as a source for the diagnosis.
 
-    `end` is unknown, since the processes on a card are: the diagnosis then does without them.
+    `end` is unknown, since the processes on a GPU are: the diagnosis then does without them.
     """
 
     latest: Latest
@@ -128,7 +128,7 @@ def read_fleet(connections: Sequence[FleetConnection], environment: Mapping[str,
 class FleetWatch:
     """Keeps a fleet up to date from one poll of its source to the next; memory stays the same however long it runs.
 
-    Cards that are no longer reported stay, as silent, for a day. Not thread-safe: it belongs to one thread at a time.
+    GPUs that are no longer reported stay, as silent, for a day. Not thread-safe: it belongs to one thread at a time.
     """
 
     def __init__(self, source: FleetSource) -> None:
@@ -170,7 +170,7 @@ class FleetWatch:
         return self.fleet
 
     def fill_past(self) -> None:
-        """Read the last minutes of all cards from a Prometheus, so that the first diagnosis need not wait.
+        """Read the last minutes of all GPUs from a Prometheus, so that the first diagnosis need not wait.
 
         Raises:
             PlannerError: If the source cannot be read.
@@ -209,7 +209,7 @@ class FleetWatch:
             self.fleet = replace(fleet, days=self._days)
 
     def diagnose(self, hosts: Sequence[str] | None = None) -> Fleet:
-        """Diagnose the cards of `hosts`, by default of all, and return the fleet with the new verdicts.
+        """Diagnose the GPUs of `hosts`, by default of all, and return the fleet with the new verdicts.
 
         Raises:
             ValueError: If there was no poll yet.
@@ -230,7 +230,7 @@ class FleetWatch:
         return self.fleet
 
     def course(self, key: str, name: str) -> tuple[float, ...]:
-        """Return the latest values of a quantity of a card, oldest first, for a sparkline."""
+        """Return the latest values of a quantity of a GPU, oldest first, for a sparkline."""
         return tuple(self._rings.get((key, name), _NOTHING).values)
 
     def _diagnosed(self, host: str, cards: Sequence[FleetCard], fleet: Fleet) -> Iterator[tuple[str, Verdict]]:
@@ -258,7 +258,7 @@ class FleetWatch:
             ring.note(at, reading.value)
 
     def _note_resets(self, cards: Mapping[str, FleetCard]) -> list[str]:
-        """Return a note on energy counters that fell: the card or its driver started anew."""
+        """Return a note on energy counters that fell: the GPU or its driver started anew."""
         reset = 0
         for key, card in cards.items():
             total = card.value("energy_joules")

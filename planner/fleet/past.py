@@ -1,4 +1,4 @@
-"""The past of one card of a fleet, from range queries, as the history that the plots of the local monitor draw."""
+"""The past of one GPU of a fleet, from range queries, as the history that the plots of the local monitor draw."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,7 +18,7 @@ _ANY_READING: Final = missing(Cause.NO_ANSWER)
 def card_history(
     source: PrometheusSource, card: FleetCard, end: float, seconds: float, pixels: int, scrape_seconds: float
 ) -> History:
-    """Return the readings of a card in the `seconds` before `end` (since 1970), about one for each of `pixels`.
+    """Return the readings of a GPU in the `seconds` before `end` (since 1970), about one for each of `pixels`.
 
     Times without a reading are gaps, never 0. Counters are shown by their rate.
 

@@ -1,4 +1,4 @@
-"""Sources of a fleet: a Prometheus that is polled for all cards at once, or exporters that are scraped one by one."""
+"""Sources of a fleet: a Prometheus that is polled for all GPUs at once, or exporters that are scraped one by one."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ SERVING_SECONDS: Final = 300
 class Poll(NamedTuple):
     """Answer of a source at `at` (seconds since 1970 by its clock).
 
-    `seen` is when a card was last read, by its key; of the others it is `at`. `growth` are the servers' counters over
+    `seen` is when a GPU was last read, by its key; of the others it is `at`. `growth` are the servers' counters over
     `growth_seconds`, `gauges` their values now. `notes` say what is unusual, such as a part that is missing.
     """
 
@@ -80,7 +80,7 @@ class FleetSource(Protocol):
         """Return the name of the source for messages."""
 
     def poll(self) -> Poll:
-        """Return the latest samples of all cards."""
+        """Return the latest samples of all GPUs."""
 
 
 class _Found(NamedTuple):
@@ -97,7 +97,7 @@ class _Found(NamedTuple):
 
 
 class PrometheusSource:
-    """The cards that a Prometheus knows, in three requests a poll, however many there are.
+    """The GPUs that a Prometheus knows, in three requests a poll, however many there are.
 
     Which exporters it scrapes, and how often, is found at the first poll and again from time to time. `clock` is this
     machine's, to notice that the server's differs.
@@ -110,15 +110,15 @@ class PrometheusSource:
 
     @property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the metrics of cards that the server has: those of values, and those of which a rate counts."""
+        """Return the metrics of GPUs that the server has: those of values, and those of which a rate counts."""
         return (self._found.values, self._found.rates) if self._found else ((), ())
 
     def poll(self) -> Poll:
-        """Return the latest samples of all cards, hosts and inference servers.
+        """Return the latest samples of all GPUs, hosts and inference servers.
 
         Raises:
             NetworkError: If the server cannot be reached or does not answer as Prometheus does.
-            PlannerError: If it refuses a query, or has no metrics of cards.
+            PlannerError: If it refuses a query, or has no metrics of GPUs.
         """
         if self._found is None or self._polls % _POLLS_PER_DISCOVERY == 0:
             self._found = self._discover()
@@ -212,7 +212,7 @@ class ScrapeSource:
         self._at: float | None = None
 
     def poll(self) -> Poll:
-        """Return a scrape of each exporter; the cards of one that does not answer are silent, and a note says why.
+        """Return a scrape of each exporter; the GPUs of one that does not answer are silent, and a note says why.
 
         Raises:
             PlannerError: If none of them can be read, with the reason of the first.
@@ -317,7 +317,7 @@ def _is_fast(metric: FleetMetric) -> bool:
 
 
 def _alive_names(number: Mapping[str, float]) -> tuple[str, ...]:
-    """Return for each exporter the metric that most of its cards have, with the prefix that the site gave it."""
+    """Return for each exporter the metric that most of its GPUs have, with the prefix that the site gave it."""
     names = []
     for exporter in EXPORTERS:
         found = [name for name in number if _is_alive(name, exporter)]
@@ -331,7 +331,7 @@ def _is_alive(name: str, exporter: Exporter) -> bool:
 
 
 def _last_seen(samples: Iterable[MetricSample], now: float) -> dict[str, float]:
-    """Return when each card was last read, by its key: no later than `now`, and of what is no number long ago."""
+    """Return when each GPU was last read, by its key: no later than `now`, and of what is no number long ago."""
     seen: dict[str, float] = {}
     for name, labels, at in samples:
         for row in rows_of(name):

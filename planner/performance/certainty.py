@@ -39,7 +39,7 @@ ONE_SOURCE: Final = "One source alone measured such work, so the interval is as 
 
 
 def spread_factor(kind: Kind, sources: int) -> float:
-    """Return the factor by which a speed of `kind` may differ, measured by `sources` sources on such cards."""
+    """Return the factor by which a speed of `kind` may differ, measured by `sources` sources on such GPUs."""
     found = SPREADS[kind]
     return found.several if sources > 1 else found.one if sources else found.none
 

@@ -1,4 +1,4 @@
-"""Efficiency of training by card family, number format and size, with the source of each value."""
+"""Efficiency of training by GPU family, number format and size, with the source of each value."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
@@ -93,7 +93,7 @@ def matrix_family(gpu: Gpu) -> MatrixFamily:
 
 
 class EfficiencyClasses(NamedTuple):
-    """Efficiencies and fixed costs of training, by card family and number format.
+    """Efficiencies and fixed costs of training, by GPU family and number format.
 
     `matrix` is the share of the dense rate that large matrix products reach while a network trains, `attention` that of
     fused attention kernels, of the 16-bit rate; `experts` the fraction of `matrix` for routed experts. `library` is the
@@ -268,8 +268,8 @@ _SIMILAR_FAMILY: Final[Mapping[MatrixFamily, MatrixFamily]] = {
 def card_matrix_share(classes: EfficiencyClasses, gpu: Gpu, bits: InputBits) -> float:
     """Return the share of the dense rate that large matrix products with `bits`-bit inputs reach on `gpu`.
 
-    **Formula**: the share of the family, times what the card's own products reach in isolation relative to those of the
-    cards on which that share was measured.
+    **Formula**: the share of the family, times what the GPU's own products reach in isolation relative to those of the
+    GPUs on which that share was measured.
     """
     family, own = matrix_family(gpu), _ISOLATED_BY_CARD.get(gpu.id)
     share = matrix_share(classes, family, bits)
@@ -280,7 +280,7 @@ def card_matrix_share(classes: EfficiencyClasses, gpu: Gpu, bits: InputBits) -> 
 
 
 def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBits) -> float:
-    """Return the share of the dense rate that large matrix products with `bits`-bit inputs reach on cards of `family`.
+    """Return the share of the dense rate that large matrix products with `bits`-bit inputs reach on GPUs of `family`.
 
     Without measurements of training, it is the share of a similar family, follows from isolated products, or is the
     median of the other families; input widths that were never measured reach half.
@@ -298,7 +298,7 @@ def attention_share(classes: EfficiencyClasses, gpu: Gpu) -> float:
     """Return the share of the 16-bit rate that fused attention reaches on `gpu`.
 
     Without measurements of its family, it is the same part of what large products reach in isolation as on the family
-    in the middle, so that a card whose clock falls under load has less.
+    in the middle, so that a GPU whose clock falls under load has less.
     """
     family = family_of(gpu)
     found = classes.attention.get(family)
@@ -313,7 +313,7 @@ def attention_share(classes: EfficiencyClasses, gpu: Gpu) -> float:
 
 
 def memory_share(classes: EfficiencyClasses, family: Family) -> float:
-    """Return the share of the memory bandwidth that element-wise operations reach on cards of `family`.
+    """Return the share of the memory bandwidth that element-wise operations reach on GPUs of `family`.
 
     **Source**: 0.80 is the factor of ai-dynamo/aiconfigurator 095f58a; other families are fitted.
     """
@@ -325,7 +325,7 @@ def _median_share(shares: list[float]) -> float:
 
 
 def class_source(family: MatrixFamily, bits: InputBits) -> str:
-    """Return the source of the measured rate of matrix products with `bits`-bit inputs on cards of `family`."""
+    """Return the source of the measured rate of matrix products with `bits`-bit inputs on GPUs of `family`."""
     for own in (family, _SIMILAR_FAMILY.get(family, family)):
         if (own, bits) in SOURCES:
             return ", ".join(SOURCES[own, bits])
@@ -337,11 +337,11 @@ def class_source(family: MatrixFamily, bits: InputBits) -> str:
 
 
 def training_sources(family: MatrixFamily, bits: InputBits) -> int:
-    """Return the number of sources that measured training with `bits`-bit matrix inputs on cards of `family`."""
+    """Return the number of sources that measured training with `bits`-bit matrix inputs on GPUs of `family`."""
     return len(SOURCES.get((family, bits), ()))
 
 
 def is_family_measured(gpu: Gpu) -> bool:
-    """Return whether training in any number format was measured on cards of the family of `gpu`."""
+    """Return whether training in any number format was measured on GPUs of the family of `gpu`."""
     families = {family for family, _bits in MEASURED.matrix}
     return not families.isdisjoint((family_of(gpu), matrix_family(gpu)))

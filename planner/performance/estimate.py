@@ -1,4 +1,4 @@
-"""Time of a workload on the chosen cards."""
+"""Time of a workload on the chosen GPUs."""
 
 from typing import TypeAlias
 

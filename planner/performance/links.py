@@ -1,4 +1,4 @@
-"""Links between cards, and the time of collective operations over them."""
+"""Links between GPUs, and the time of collective operations over them."""
 
 import re
 from math import ceil, log2
@@ -77,10 +77,10 @@ _WORKSTATION_PORT_BYTES_PER_S: Final = 1.25e9
 
 
 class Links(NamedTuple):
-    """Links between the cards in one job, with their bandwidths.
+    """Links between the GPUs in one job, with their bandwidths.
 
     `all_reduce_bytes_per_s` and `all_gather_bytes_per_s` are bus bandwidths of all-reduce and all-gather on 2, 4 and 8
-    cards of one node; `network_bytes_per_s` is each card's bandwidth to other nodes, and `host_bytes_per_s` that to
+    GPUs of one node; `network_bytes_per_s` is each GPU's bandwidth to other nodes, and `host_bytes_per_s` that to
     host memory.
     """
 
@@ -94,9 +94,9 @@ class Links(NamedTuple):
     source: str
 
     def bus_bytes_per_s(self, cards: int, *, gathers: bool = False) -> float:
-        """Return the bus bandwidth of a ring collective over `cards` cards, which fill one node before the next.
+        """Return the bus bandwidth of a ring collective over `cards` GPUs, which fill one node before the next.
 
-        **Formula**: within a node as measured; over several nodes the slower of that and the ports of a node's cards.
+        **Formula**: within a node as measured; over several nodes the slower of that and the ports of a node's GPUs.
 
         **Source**: NVIDIA nccl-tests doc/PERFORMANCE.md (bus bandwidth).
         """
@@ -109,7 +109,7 @@ class Links(NamedTuple):
         return min(own, ports) if inside > 1 else ports
 
     def ring_seconds(self, cards: int, wire_bytes: float, *, gathers: bool = False) -> float:
-        """Return the seconds of a ring collective over `cards` in which each card sends `wire_bytes`.
+        """Return the seconds of a ring collective over `cards` in which each GPU sends `wire_bytes`.
 
         **Formula**: bytes ÷ bus bandwidth + (g − 1) · hop, with the network's hop between nodes.
         """
@@ -129,17 +129,17 @@ class Links(NamedTuple):
         return 2 * (min(cards, self.node) - 1) * _HOP_SECONDS[self.kind] + between
 
     def point_to_point_bytes_per_s(self, cards_apart: int) -> float:
-        """Return the bandwidth from a card to one that is `cards_apart` ranks away, in bytes per second."""
+        """Return the bandwidth from a GPU to one that is `cards_apart` ranks away, in bytes per second."""
         return self.all_reduce_bytes_per_s[0] if cards_apart < self.node else self.network_bytes_per_s * NETWORK_SHARE
 
 
 def links_of(gpu: Gpu, setting: TimeSetting) -> Links:
-    """Return the links between cards `gpu`, from `setting` or by default from the catalog.
+    """Return the links between GPUs `gpu`, from `setting` or by default from the catalog.
 
     Bridges between pairs are used only if `setting` has them.
 
-    **Assumes** eight cards per node with one network port each, as in vendors' reference machines, or as many as one
-    fabric links; workstations and consumer cards share one port of 10 Gbit/s.
+    **Assumes** eight GPUs per node with one network port each, as in vendors' reference machines, or as many as one
+    fabric links; workstations and consumer GPUs share one port of 10 Gbit/s.
     """
     kind = setting.link or default_link(gpu)
     name, all_reduce_bytes_per_s, all_gather_bytes_per_s, source = _links_within_node(gpu, kind)
@@ -151,7 +151,7 @@ def links_of(gpu: Gpu, setting: TimeSetting) -> Links:
 
 
 def default_link(gpu: Gpu) -> CardLink:
-    """Return the kind of link between cards `gpu` in one machine, from the catalog."""
+    """Return the kind of link between GPUs `gpu` in one machine, from the catalog."""
     text = gpu.interconnect or ""
     if text.startswith(("NVLink", "NVLink-C2C")) and "bridge" not in text:
         return "nvlink"
@@ -161,7 +161,7 @@ def default_link(gpu: Gpu) -> CardLink:
 def _links_within_node(
     gpu: Gpu, kind: CardLink
 ) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
-    """Return link name, all-reduce and all-gather bandwidth on 2, 4 and 8 cards, and their source."""
+    """Return link name, all-reduce and all-gather bandwidth on 2, 4 and 8 GPUs, and their source."""
     if kind == "pcie":
         return _pcie_links(gpu)
     text = gpu.interconnect or ""
@@ -185,7 +185,7 @@ whitepaper)."""
 
 
 def _pcie_links(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
-    """Return PCIe name, all-reduce and all-gather bandwidth on 2, 4 and 8 cards, and their source."""
+    """Return PCIe name, all-reduce and all-gather bandwidth on 2, 4 and 8 GPUs, and their source."""
     generation, lanes = _pcie_generation_and_lanes(gpu)
     name = f"PCIe {generation}"
     table = _ALL_REDUCE_BYTES_PER_S.get(name)
@@ -198,13 +198,13 @@ def _pcie_links(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float,
 
 
 def _pcie_generation_and_lanes(gpu: Gpu) -> tuple[int, int]:
-    """Return generation and lane count of the card's PCIe link; 4.0 × 16 if the catalog has none."""
+    """Return generation and lane count of the GPU's PCIe link; 4.0 × 16 if the catalog has none."""
     found = re.search(r"PCIe (\d)\.\d x(\d+)", gpu.interconnect or "")
     return (int(found[1]), int(found[2])) if found else (4, 16)
 
 
 def host_bytes_per_s(gpu: Gpu) -> float:
-    """Return the copy bandwidth between a card and host memory, in bytes per second."""
+    """Return the copy bandwidth between a GPU and host memory, in bytes per second."""
     chip = re.search(r"NVLink-C2C (\d+) GB/s", gpu.interconnect or "")
     if chip:
         return float(chip[1]) * 1e9 / 2 * _COPY_SHARE
@@ -213,7 +213,7 @@ def host_bytes_per_s(gpu: Gpu) -> float:
 
 
 def _network_port_bytes_per_s(gpu: Gpu, node: int) -> float:
-    """Return the bandwidth of a card's network port in nodes of `node` cards, in bytes per second."""
+    """Return the bandwidth of a GPU's network port in nodes of `node` GPUs, in bytes per second."""
     stacked = (gpu.memory_type or "").startswith("HBM")
     port = next((speed for name, speed in _PORT_BYTES_PER_S if gpu.architecture == name), None)
     return port if port is not None and stacked else _WORKSTATION_PORT_BYTES_PER_S / min(node, _NODE_CARDS)

@@ -1,4 +1,4 @@
-"""Achievable shares of a card's memory bandwidth and dense rates, by kind of memory, family and number format."""
+"""Achievable shares of a GPU's memory bandwidth and dense rates, by kind of memory, family and number format."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
@@ -13,7 +13,7 @@ Width = Literal["16", "8", "4", "float4"]
 
 
 class MeasuredShare(NamedTuple):
-    """A measured share of a card's memory bandwidth or dense rate, with its source."""
+    """A measured share of a GPU's memory bandwidth or dense rate, with its source."""
 
     fraction: float
     source: str
@@ -71,7 +71,7 @@ _USUAL_CEILING: Final = 0.55
 
 
 def reachable_bandwidth(gpu: Gpu) -> float | None:
-    """Return the memory bandwidth that one device can use, in bytes per second: less than stated on cut-down cards."""
+    """Return the memory bandwidth that one device can use, in bytes per second: less than stated on cut-down GPUs."""
     if gpu.bandwidth_bytes_per_s is None:
         return None
     whole = gpu.bandwidth_bytes_per_s / gpu.device_count
@@ -80,10 +80,10 @@ def reachable_bandwidth(gpu: Gpu) -> float | None:
 
 
 def memory_class(gpu: Gpu) -> MemoryClass:
-    """Return the card's kind of memory, which determines the achievable share of its bandwidth.
+    """Return the GPU's kind of memory, which determines the achievable share of its bandwidth.
 
     The shares of unified memory are those of Apple's kernels. Other processors with unified memory run the kernels of
-    the cards of their vendors, whose memory has as few stacks as theirs.
+    the GPUs of their vendors, whose memory has as few stacks as theirs.
     """
     if gpu.unified_memory and gpu.vendor == "Apple":
         return "unified"
@@ -122,7 +122,7 @@ def dense_ops_per_s(gpu: Gpu, dtype: str) -> float | None:
 
 
 def cut_down_share(gpu: Gpu, dtype: str) -> MeasuredShare | None:
-    """Return the share of the dense rate in `dtype` that products reach on a cut-down card, or None on others."""
+    """Return the share of the dense rate in `dtype` that products reach on a cut-down GPU, or None on others."""
     return _CUT_DOWN_SHARES.get(dtype) if gpu.id in FEWER_MULTIPROCESSORS else None
 
 
@@ -135,7 +135,7 @@ def product_ceiling(gpu: Gpu, dtype: str) -> float:
 
 
 def _halves_16_bit_rate(gpu: Gpu) -> bool:
-    """Return whether `gpu` runs at half its 16-bit rate when accumulating in fp32, as GeForce cards do."""
+    """Return whether `gpu` runs at half its 16-bit rate when accumulating in fp32, as GeForce GPUs do."""
     wide, narrow = gpu.rate("fp16"), gpu.rate("int8")
     return wide is not None and narrow is not None and narrow.ops_per_s > _HALVED_RATE_RATIO * wide.ops_per_s
 
@@ -182,7 +182,7 @@ def sustained_share(gpu: Gpu, share: float) -> float:
 def share_within_power_limit(gpu: Gpu, share: float) -> float:
     """Return `share` of the 16-bit rate, reduced to what `gpu` sustains with its board power.
 
-    **Formula**: share · (own watts per rate ÷ those of the measured card)^⅓, if it is less.
+    **Formula**: share · (own watts per rate ÷ those of the measured GPU)^⅓, if it is less.
 
     **Source**: switching takes f · V², with V in proportion to f, so that the sustained clock is the cube root of the
     power; large products reach 0.81 of the rate on an A100 with 300 W and 0.87 with 400 W (stas00/ml-engineering

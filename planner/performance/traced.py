@@ -126,7 +126,7 @@ class ModuleTime(NamedTuple):
 def module_time(
     counts: OperationCounts, gpu: Gpu, precision: Precision, *, compiled: bool = False, channels_last: bool = False
 ) -> ModuleTime | None:
-    """Return the time of a network from its counts, or None if the card's rate or bandwidth is unknown.
+    """Return the time of a network from its counts, or None if the GPU's rate or bandwidth is unknown.
 
     **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e) + k · t, or the operators' calls if these take longer. The
     steps of diffusion wait for the scheduler in between, so the calls of each are added
@@ -152,7 +152,7 @@ def module_time(
 
 
 def _elements_per_s(gpu: Gpu) -> float | None:
-    """Return the elements per second that an NVIDIA card's multiprocessors normalise; None for other vendors."""
+    """Return the elements per second that an NVIDIA GPU's multiprocessors normalise; None for other vendors."""
     rate, each = gpu.rate("fp32"), _OPERATIONS_PER_CLOCK.get(family_of(gpu))
     return _ELEMENTS_PER_CLOCK * rate.ops_per_s / each / gpu.device_count if rate and each else None
 
@@ -198,7 +198,7 @@ _NORMALISED: Final = "lambdal/deeplearning-benchmark@aa5addb: ResNet-50 on A100,
 
 
 class TracedStep(NamedTuple):
-    """One step of a module on one card: operation counts, number of samples, and bytes of exchanged gradients.
+    """One step of a module on one GPU: operation counts, number of samples, and bytes of exchanged gradients.
 
     `channels_last` means that images are stored pixel by pixel (torch.channels_last), not channel by channel.
     """
@@ -215,7 +215,7 @@ class TracedStep(NamedTuple):
 def step_time(
     step: TracedStep, gpu: Gpu, links: Links, cards: int = 1, input_samples_per_second: float | None = None
 ) -> TimeResult:
-    """Return the time of a data-parallel step, in which each card processes its own samples.
+    """Return the time of a data-parallel step, in which each GPU processes its own samples.
 
     **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), the calls of operators and the loading of samples if
     these take longer, and the exposed part of the gradient exchange.
@@ -303,7 +303,7 @@ def _term(
 
 
 def _gradient_exchange_terms(step: TracedStep, links: Links, cards: int, seconds: float) -> list[TimeTerm]:
-    """Return the time term of the gradient exchange between cards; empty on a single card."""
+    """Return the time term of the gradient exchange between GPUs; empty on a single GPU."""
     if step.task != "training" or cards == 1 or not step.gradient_bytes:
         return []
     wire = 2 * (cards - 1) / cards * step.gradient_bytes
@@ -355,6 +355,6 @@ def _limiting_resource(terms: list[TimeTerm], time: ModuleTime) -> Bound:
 
 
 def _mfu_fraction(step: TracedStep, gpu: Gpu, seconds: float) -> float | None:
-    """Return the model FLOPs utilization as a fraction, or None if the card's rate is unknown."""
+    """Return the model FLOPs utilization as a fraction, or None if the GPU's rate is unknown."""
     rate = gpu.rate("fp32" if step.precision == "fp32" else "fp16")
     return step.counts.flops * gpu.device_count / (seconds * rate.ops_per_s) if rate else None

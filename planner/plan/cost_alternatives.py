@@ -1,4 +1,4 @@
-"""Alternatives beside a cost estimate: a rental faster than the owned cards, and a program that needs fewer cards."""
+"""Alternatives beside a cost estimate: a rental faster than the owned GPUs, and a program that needs fewer GPUs."""
 
 from collections.abc import Callable
 from datetime import date

@@ -286,7 +286,7 @@ def possible_degrees(plan: Plan, name: str, catalog: Catalog) -> tuple[int, ...]
 
 
 def possible_counts(plan: Plan, wanted: int, catalog: Catalog) -> tuple[int, ...]:
-    """Return the card counts near `wanted` that the plan's parallelism allows."""
+    """Return the GPU counts near `wanted` that the plan's parallelism allows."""
     shards = plan.workload.parallel.model_shards * plan.workload.parallel.expert
     below = wanted // shards * shards
     return tuple(_valid_values(plan, "count", (count for count in (below, below + shards) if count), catalog))
@@ -311,8 +311,8 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
     """Return the fields of the workload, such as `workload.method`, with which `goal` starts.
 
     The workload of `plan` has the task of the goal. Training starts with all parameters. Fine-tuning starts with the
-    first adapter that fits the cards, from LoRA without checkpointing to QLoRA with a micro-batch of one, or with the
-    last if none fits; without a card, with plain LoRA. A workload that trains a part of the model and may fit stays.
+    first adapter that fits the GPUs, from LoRA without checkpointing to QLoRA with a micro-batch of one, or with the
+    last if none fits; without a GPU, with plain LoRA. A workload that trains a part of the model and may fit stays.
 
     Raises:
         PlannerError: If the plan cannot be evaluated, for example because its model cannot be trained.
@@ -325,7 +325,7 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
     if is_adapted and evaluate(plan, catalog).memory.verdict != "does-not-fit":
         return {}
     if plan.gpu is None and not plan.workload.gpus:
-        return _adapter_fields("lora")  # a card would decide between the others
+        return _adapter_fields("lora")  # a GPU would decide between the others
     return _first_adapter_that_fits(plan, catalog)
 
 

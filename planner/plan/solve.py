@@ -1,4 +1,4 @@
-"""Search for the largest workload value, the fewest cards and the smallest card with which a plan fits.
+"""Search for the largest workload value, the fewest GPUs and the smallest GPU with which a plan fits.
 
 Each search repeats the whole estimate. Memory never decreases as a number of the workload grows, so doubling and
 bisection find the last value that fits. Micro-batches that would accumulate more steps to fill the groups of GRPO are
@@ -36,7 +36,7 @@ def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> Card
     """Return the memory verdict of the full estimate for `plan`, whose model is `architecture`.
 
     Raises:
-        SpecError: If the workload does not allow the model or the number of cards.
+        SpecError: If the workload does not allow the model or the number of GPUs.
     """
     return resolved_fit(plan, catalog, architecture).fit
 
@@ -236,7 +236,7 @@ def with_value(plan: Plan, field: SolvableField, value: int) -> Plan:
 
 
 def on_cards(plan: Plan, count: int, parallel_changes: Mapping[str, object] = MappingProxyType({})) -> Plan:
-    """Return `plan` on `count` cards, with as many replicas as they allow and `parallel_changes` applied."""
+    """Return `plan` on `count` GPUs, with as many replicas as they allow and `parallel_changes` applied."""
     parallel = plan.workload.parallel.evolve(**{"data": None, **parallel_changes})
     return plan.evolve(count=count, workload=_in_whole_groups(plan.workload.evolve(parallel=parallel), count))
 
@@ -280,7 +280,7 @@ def _interpolated_step(low: CardFit, high: CardFit, at_worst: MinimumVerdict, wi
     if at_worst == "fits" and low.least_free_bytes is not None and high.least_free_bytes is not None:
         free, lacking = low.least_free_bytes, high.least_free_bytes
     else:
-        # Of unequal cards only the expected free memory is known; it leads to the same answer in more steps.
+        # Of unequal GPUs only the expected free memory is known; it leads to the same answer in more steps.
         free, lacking = low.free_bytes or 0, high.free_bytes or 0
     if free <= lacking:
         return width // 2

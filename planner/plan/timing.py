@@ -22,7 +22,7 @@ and the gradients of their inputs. So 3 / 2 of the counted output elements stand
 
 
 def traced_step(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> TracedStep | None:
-    """Return the operations of a traced step on one card, or None for traces that did not count them.
+    """Return the operations of a traced step on one GPU, or None for traces that did not count them.
 
     Gradients have the width of the parameters.
 
@@ -69,7 +69,7 @@ def estimate_plan_time(
 ) -> TimeResult | None:
     """Return the time of one step or one request of `plan` on `cards`, which must not be empty.
 
-    `workload` is the plan's with its defaults; `measured_on` is the card of the plan's measured speed, if it differs. A
+    `workload` is the plan's with its defaults; `measured_on` is the GPU of the plan's measured speed, if it differs. A
     traced module has no architecture.
     """
     if architecture is not None:

@@ -56,7 +56,7 @@ class ErrorFactors(NamedTuple):
 
 
 class Deployment(NamedTuple):
-    """A model on its cards, ready to be simulated.
+    """A model on its GPUs, ready to be simulated.
 
     `cache_blocks` is the capacity of one replica, None if each sequence has a slot of its own. `expert_ranks` replicas
     share the routed experts. `ram_blocks` are the blocks that each replica keeps in RAM.
@@ -78,9 +78,9 @@ class Deployment(NamedTuple):
 
     @property
     def ram_token_seconds(self) -> float:
-        """Return the seconds in which the cache of a token comes from RAM, over the buses of all cards of a replica.
+        """Return the seconds in which the cache of a token comes from RAM, over the buses of all GPUs of a replica.
 
-        **Formula**: (bytes of a block ÷ (cards · bandwidth of a bus) + t) ÷ its tokens, t what a copy takes besides.
+        **Formula**: (bytes of a block ÷ (GPUs · bandwidth of a bus) + t) ÷ its tokens, t what a copy takes besides.
         """
         tokens = max(self.scheduling.block_tokens, 1)
         buses = self.run.sharing.links.host_bytes_per_s * self.run.sharing.tensor
@@ -104,7 +104,7 @@ def deploy(
     setup: ServingSetup,
     timing: TimeSetting,
 ) -> Deployment | str:
-    """Return the deployment of `workload`, with its defaults filled in, on cards `gpu`; or why there is none.
+    """Return the deployment of `workload`, with its defaults filled in, on GPUs `gpu`; or why there is none.
 
     `memory` is its memory estimate, of which the KV cache has its capacity. `parallel.data` is the number of replicas.
     """
@@ -151,7 +151,7 @@ def deploy(
 
 
 def _ram_blocks(workload: Inference, pool: CachePool | None, scheduling: Scheduling) -> int:
-    """Return the blocks of the cache that one replica's RAM holds; `pool` is that of one of its cards."""
+    """Return the blocks of the cache that one replica's RAM holds; `pool` is that of one of its GPUs."""
     if pool is None or not scheduling.caches_prefixes:
         return 0
     cards = workload.parallel.tensor * workload.parallel.pipeline

@@ -291,7 +291,7 @@ class Replica(AnyReplica):
         steps = self._ending[0][0] - self._step
         base = self.times.decoding(plan.decoding)
         if first <= base.least and base.per_token:
-            # Reading the cache takes longer with each step, until the card takes longer than the host.
+            # Reading the cache takes longer with each step, until the GPU takes longer than the host.
             each = base.per_token * plan.decoding
             steps = min(steps, max(1, ceil((base.least - base.seconds - base.per_token * plan.context) / each)))
         if until < inf:

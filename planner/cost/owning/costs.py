@@ -49,7 +49,7 @@ _WATTS: Final = 1_000
 
 
 class ServerSetup(Spec):
-    """Numbers of cards and servers to own, and their financing."""
+    """Numbers of GPUs and servers to own, and their financing."""
 
     count: int
     """Cards per group."""
@@ -70,17 +70,17 @@ class ServerSetup(Spec):
     # Cached are the numbers that the simulation reads for each of its draws: computing them is 9 % more calls.
     @cached_property
     def cards(self) -> int:
-        """Return the total number of cards."""
+        """Return the total number of GPUs."""
         return self.count * self.groups
 
     @cached_property
     def servers(self) -> int:
-        """Return the number of servers for all cards."""
+        """Return the number of servers for all GPUs."""
         return math.ceil(self.cards / self.gpus_per_server)
 
     @cached_property
     def needs_network(self) -> bool:
-        """Return whether cards of several servers exchange data, so that a cluster network connects them."""
+        """Return whether GPUs of several servers exchange data, so that a cluster network connects them."""
         return (self.linked_cards or self.count) > self.gpus_per_server
 
 
@@ -102,12 +102,12 @@ class UpfrontCosts(NamedTuple):
 
     @property
     def resale_base(self) -> float:
-        """Return the cost of what can be sold again, in USD: the cards, and a part of hosts and network."""
+        """Return the cost of what can be sold again, in USD: the GPUs, and a part of hosts and network."""
         return self.cards + HOST_RESALE * (self.host + self.network)
 
 
 class RunningCosts(NamedTuple):
-    """Running costs: per year regardless of use, and per busy hour of one group of cards, in USD."""
+    """Running costs: per year regardless of use, and per busy hour of one group of GPUs, in USD."""
 
     idle_energy: float
     colocation: float
@@ -128,8 +128,8 @@ class RunningCosts(NamedTuple):
 def upfront_costs(values: Values, shape: ServerSetup) -> UpfrontCosts:
     """Return the upfront costs of a purchase.
 
-    **Formula** host = cards · (f − 1), or whole servers of which cards / f are the cards; network = (cards + host) ·
-    s / (1 − s) if cards of several servers work together; tax on all of it.
+    **Formula** host = GPUs · (f − 1), or whole servers of which GPUs / f are the GPUs; network = (GPUs + host) ·
+    s / (1 − s) if GPUs of several servers work together; tax on all of it.
     **Source** Epoch AI, training-cost-trends, for the factor and the share
     """
     if buys_servers(values, shape):
@@ -157,7 +157,7 @@ def buys_servers(values: Values, shape: ServerSetup) -> bool:
 def full_power_watts(values: Values, shape: ServerSetup) -> float:
     """Return the power draw of all servers at full load, in watts.
 
-    **Formula** servers · their own power, or cards · board power · factor
+    **Formula** servers · their own power, or GPUs · board power · factor
     """
     if shape.server_power_watts is not None:
         return shape.servers * shape.server_power_watts
@@ -211,7 +211,7 @@ def financed_usd(capex_usd: float, shape: ServerSetup, discount_rate: float, yea
 
 
 def place_of(buy: BuyTerms, gpu: Gpu | None) -> PlaceKind:
-    """Return where the machines are: unless stated, at a desk if they are owned cards made for one, else in a lab."""
+    """Return where the machines are: unless stated, at a desk if they are owned GPUs made for one, else in a lab."""
     if buy.place is not None:
         return buy.place
     is_for_servers = gpu is None or gpu.segment in ("datacenter", "tpu")

@@ -77,7 +77,7 @@ def unpack_list(content: bytes, key: str) -> bytes:
 
 
 def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | RejectedRow]:
-    """Yield the offers with cards in a provider's CSV file, and rejected rows; offers without cards are left out.
+    """Yield the offers with GPUs in a provider's CSV file, and rejected rows; offers without GPUs are left out.
 
     Raises:
         PriceError: If it is not text or lacks a column.

@@ -14,7 +14,7 @@ from planner.errors import PriceError
 from planner.hardware.catalog import HardwareCatalog
 
 # Thresholds of mixxor/eu-cloud-prices (rows, single prices, median) and gpu-price-feed (marketplaces), which were set
-# after real mistakes: prices of 0, host prices without their cards, bids instead of prices.
+# after real mistakes: prices of 0, host prices without their GPUs, bids instead of prices.
 MIN_ROWS_SHARE: Final = 0.8
 MAX_RISE: Final = 1.5
 MAX_FALL: Final = 0.5
@@ -83,7 +83,7 @@ class ProviderOutcome(NamedTuple):
 
 
 class Refresh:
-    """One price update; the `bundled` offers tell which cards known instance types have."""
+    """One price update; the `bundled` offers tell which GPUs known instance types have."""
 
     def __init__(self, store: PriceStore, hardware: HardwareCatalog, bundled: tuple[Offer, ...], now: datetime) -> None:
         self._store, self._bundled = store, bundled

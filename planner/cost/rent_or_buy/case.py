@@ -1,4 +1,4 @@
-"""Inputs of a rent-or-buy decision with the resulting cash flows, and their construction from terms, card and offer."""
+"""Inputs of a rent-or-buy decision with the resulting cash flows, and their construction from terms, GPU and offer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -133,12 +133,12 @@ def build_case(
     today: date,
     linked_cards: int | None = None,
 ) -> RentOrBuyCase:
-    """Return the case of owning `count` cards for each group of `demand`, compared with renting at `quote`.
+    """Return the case of owning `count` GPUs for each group of `demand`, compared with renting at `quote`.
 
     `linked_cards` of a group exchange data while they work; None for all.
 
     Raises:
-        UnknownFigureError: If the price or the power of the card is unknown.
+        UnknownFigureError: If the price or the power of the GPU is unknown.
         SpecError: If the job does not fit into the horizon.
     """
     preset = catalog.ownership(place_of(terms.buy, gpu))
@@ -203,7 +203,7 @@ def _chosen_resale_curve(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
 
 
 def _owned_groups(demand: Demand, busy_per_year: float) -> int:
-    """Return the number of card groups to own, enough for the peak demand and for a year's work in a year."""
+    """Return the number of GPU groups to own, enough for the peak demand and for a year's work in a year."""
     groups = ceil_with_tolerance(busy_per_year / HOURS_PER_YEAR)
     if demand.periods_per_year is None and groups > 1:
         reason = "one run takes longer than the horizon"
@@ -215,7 +215,7 @@ def _rests_when_idle(buy: BuyTerms, place: Ownership, demand: Demand) -> bool:
     """Return whether idle hours draw nothing because of this job.
 
     A service is on around the clock, so that it causes idle power on owned machines, too. What else an owned machine
-    draws at rest, it draws without the job. Cards bought for a single run are switched off after it.
+    draws at rest, it draws without the job. GPUs bought for a single run are switched off after it.
     """
     if demand.always_on:
         return buy.switched_off_when_idle or False
@@ -263,7 +263,7 @@ def _ownership_figures(
 
 
 def _server_price_figure(buy: BuyTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog, today: date) -> Figure:
-    """Return the price of a server with its cards: the user's, else the catalog's; 0 if cards are priced one by one."""
+    """Return the price of a server with its GPUs: the user's, else the catalog's; 0 if GPUs are priced one by one."""
     if buy.owned:
         return Figure(value=0.0, source=_SPENT, certainty="yours")
     if buy.server_price_usd is not None:
@@ -274,7 +274,7 @@ def _server_price_figure(buy: BuyTerms, gpu: Gpu, place: Ownership, catalog: Cos
 
 
 def _card_of_server(server: Figure, figures: dict[str, Figure], place: Ownership) -> Figure | None:
-    """Return the price of one card that follows from a server's price, or None without one."""
+    """Return the price of one GPU that follows from a server's price, or None without one."""
     if not server.value or server.certainty == "yours":
         return None
     part = place.gpus_per_server * figures["host_factor"].value
@@ -331,7 +331,7 @@ def _tariff_figure(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> 
 
 
 def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: str, catalog: CostCatalog) -> Figure:
-    """Return the constant for the card's family if there is one, with a range that includes the preset's value."""
+    """Return the constant for the GPU's family if there is one, with a range that includes the preset's value."""
     family = next((name for start, name in known.items() if gpu.id.startswith(start)), None)
     if family is None:
         return preset

@@ -160,7 +160,7 @@ def _undated_figures(rent: RentCost, own: OwnCost) -> list[str]:
 
 
 def _flips(decision: Decision, inputs: DecisionInputs) -> Iterator[Flip]:
-    """Yield the flips that are within reach: used more or less, a cheaper or dearer card, a lower or higher rent."""
+    """Yield the flips that are within reach: used more or less, a cheaper or dearer GPU, a lower or higher rent."""
     renting = decision.decision == "rent"
     planned, share = decision.planned_utilization_fraction, decision.flips_at_utilization_fraction
     job = inputs.terms.job

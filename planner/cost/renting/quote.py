@@ -77,9 +77,9 @@ def mean_hours_between_interruptions(share_per_month: float) -> float:
 
 
 def interruption_share(gpu_id: str, provider: str, constants: tuple[Constant, ...]) -> Figure:
-    """Return the fraction of the provider's spot machines with this card that are interrupted per month.
+    """Return the fraction of the provider's spot machines with this GPU that are interrupted per month.
 
-    **Source** AWS Spot Instance Advisor, 1 May 2025; cards without a band get the range of all bands.
+    **Source** AWS Spot Instance Advisor, 1 May 2025; GPUs without a band get the range of all bands.
 
     **Assumes** the same for other providers, of which no rate is published.
     """
@@ -183,7 +183,7 @@ def quote(
     facts: RentFacts,
     linked_cards: int | None = None,
 ) -> RentQuote:
-    """Return the cost of one period of `demand` on `offer`, for groups of `count` cards.
+    """Return the cost of one period of `demand` on `offer`, for groups of `count` GPUs.
 
     `linked_cards` of a group exchange data while they work; None for all.
 
@@ -191,7 +191,7 @@ def quote(
     δ/τ + (τ/2 + R)/M of the work and is capped at the on-demand cost.
 
     Raises:
-        SpecError: If the offer has no price in this mode, or is for a fraction of a card.
+        SpecError: If the offer has no price in this mode, or is for a fraction of a GPU.
     """
     price = offer.price_usd_per_hour(mode)
     if price is None:
@@ -237,14 +237,14 @@ def quote(
 
 
 def machines_for(cards_per_machine: float, count: int, groups: int, minimum: int) -> int:
-    """Return the number of machines for `groups` of `count` cards each; a large machine holds several groups."""
+    """Return the number of machines for `groups` of `count` GPUs each; a large machine holds several groups."""
     if cards_per_machine < 2 * count:
         return max(ceil_with_tolerance(count / cards_per_machine), minimum) * groups
     return max(ceil_with_tolerance(groups / (cards_per_machine // count)), minimum)
 
 
 def needs_extra_machines(offer: Offer, count: int) -> bool:
-    """Return whether the cards are spread over more machines than necessary, since each offered machine has too few."""
+    """Return whether the GPUs are spread over more machines than necessary, since each offered machine has too few."""
     return offer.gpu_count < min(count, MAX_CARDS_PER_MACHINE)
 
 
@@ -282,7 +282,7 @@ def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentFact
 
 
 def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, terms: RentTerms) -> float:
-    """Return the hours billed in one period, summed over all groups of cards."""
+    """Return the hours billed in one period, summed over all groups of GPUs."""
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
         session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR

@@ -1,4 +1,4 @@
-"""The rental market for a job on one kind of card, and the cost of renting with its derivation."""
+"""The rental market for a job on one kind of GPU, and the cost of renting with its derivation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _ADJECTIVES: Final[dict[RentMode, str]] = {
 
 @dataclass(frozen=True, eq=False)
 class RentalMarket:
-    """Offers of one kind of card for one job; `linked_cards` of each group exchange data, None means all of them."""
+    """Offers of one kind of GPU for one job; `linked_cards` of each group exchange data, None means all of them."""
 
     gpu: Gpu
     count: int
@@ -64,7 +64,7 @@ class RentalMarket:
         """Return the quote in the rental mode of the terms and an empty text, or None and the reason for its absence.
 
         Raises:
-            SpecError: If the terms name an offer of another card, or one without a price in this mode.
+            SpecError: If the terms name an offer of another GPU, or one without a price in this mode.
         """
         mode = self.terms.mode
         named = self._named_offer
@@ -82,7 +82,7 @@ class RentalMarket:
         )
 
     def quotes(self) -> Iterator[RentQuote]:
-        """Yield the chosen quote of each rental mode in which cards are offered."""
+        """Yield the chosen quote of each rental mode in which GPUs are offered."""
         for mode in RENT_MODES:
             found = self.quote_in(mode)
             if found is not None:
@@ -114,7 +114,7 @@ class RentalMarket:
         return quote(offer, mode, self.demand, self.count, self.terms, self.facts, self.linked_cards)
 
     def _own_priced(self, offer: Offer | None, usd_per_gpu_hour: float) -> Offer:
-        """Return `offer`, or one of unknown origin, with as many cards as are used, each at the user's own price."""
+        """Return `offer`, or one of unknown origin, with as many GPUs as are used, each at the user's own price."""
         most = MAX_CARDS_PER_MACHINE if offer is None else offer.gpu_count
         cards = self.count / ceil_with_tolerance(self.count / most)
         priced: dict[str, object] = {PRICE_FIELDS[self.terms.mode]: usd_per_gpu_hour * cards, "own": True}

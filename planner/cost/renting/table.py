@@ -18,7 +18,7 @@ TOO_FEW_CARDS: Final = "has fewer GPUs per machine than the plan; larger machine
 
 @dataclass(frozen=True, slots=True)
 class CardDemand:
-    """Number of cards of one kind on which the plan fits, and the job's demand at the throughput of these cards."""
+    """Number of GPUs of one kind on which the plan fits, and the job's demand at the throughput of these GPUs."""
 
     gpu: str
     count: int
@@ -60,7 +60,7 @@ def quote_offers(
     today: date,
     modes: tuple[RentMode, ...] | None = None,
 ) -> tuple[OfferRow, ...]:
-    """Return a row for each offer of a card in `candidates` and each rental mode, the cheapest first.
+    """Return a row for each offer of a GPU in `candidates` and each rental mode, the cheapest first.
 
     Offers of other regions and providers than those in the terms are left out, and so are old offers unless the terms
     include them. Rows without a current price follow those with one, and rows that are not comparable come last.
@@ -101,7 +101,7 @@ def _offer_rows(
     facts: RentFacts,
     today: date,
 ) -> Iterator[OfferRow]:
-    """Yield the offer's row; for an ambiguous offer, its range covers the costs of all candidate cards."""
+    """Yield the offer's row; for an ambiguous offer, its range covers the costs of all candidate GPUs."""
     fitting = [candidates[card] for card in offer.cards if card in candidates]
     if not fitting or offer.price_usd_per_hour(mode) is None or offer.gpu_count < 1:
         return

@@ -1,6 +1,6 @@
 """Advice that several rules share, grouped by bottleneck, the likeliest remedy first.
 
-The order follows a study of 400 training jobs that used their cards by half or less: of 706 issues 46 % were data
+The order follows a study of 400 training jobs that used their GPUs by half or less: of 706 issues 46 % were data
 operations and 45 % in the model itself, and 85 % were fixed by changing a few lines of code.
 
 **Source** Microsoft, "An Empirical Study on Low GPU Utilization of Deep Learning Jobs", ICSE 2024.

@@ -230,7 +230,7 @@ _HANG_ADVICE: Final = (
 
 
 def _straggler_rule(title: str, sentence: str, metric: str) -> DiagnosisRule:
-    """Return the rule for a busy card whose power differs from that of its peers by `metric`."""
+    """Return the rule for a busy GPU whose power differs from that of its peers by `metric`."""
     return DiagnosisRule(
         VerdictKind.IMBALANCE,
         "warning",

@@ -26,7 +26,7 @@ Texts that are unknown, or do not apply, are empty.
 class ExposedSeries(NamedTuple):
     """A series of one metric; its value is `factor` times the metric's, or 0 or 1 for one `bit` of a bit field.
 
-    `name` is that of the samples: of a counter with `_total`. `labels` are constant labels besides those of the card.
+    `name` is that of the samples: of a counter with `_total`. `labels` are constant labels besides those of the GPU.
     """
 
     metric: Metric
@@ -50,7 +50,7 @@ class ExposedSeries(NamedTuple):
 
 
 class ExposedFamily(NamedTuple):
-    """A family that is not a metric of ours: its sample name, type and help, and its labels besides the card's."""
+    """A family that is not a metric of ours: its sample name, type and help, and its labels besides the GPU's."""
 
     name: str
     kind: Literal["gauge", "counter"]

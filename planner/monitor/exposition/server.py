@@ -52,7 +52,7 @@ _SILENT_CAUSES: Final = (Cause.NO_ANSWER, Cause.RELEASED)
 
 
 class Prediction(Protocol):
-    """A plan's prediction for a card: memory in bytes, and power in watts if it is known."""
+    """A plan's prediction for a GPU: memory in bytes, and power in watts if it is known."""
 
     @property
     def memory_bytes(self) -> int:
@@ -94,7 +94,7 @@ class Exposition(Collector):
         self._verdicts = verdicts
 
     def note_predictions(self, predictions: Mapping[str, Prediction]) -> None:
-        """Take over what the plan predicts for each card, by UUID."""
+        """Take over what the plan predicts for each GPU, by UUID."""
         self._predictions = predictions
 
     def collect(self) -> Iterator[_Family]:
@@ -150,7 +150,7 @@ class Exposition(Collector):
         if state == "ok":
             count = sum(process.uuid == device.uuid for process in self._latest.processes)
             made[PROCESSES.name].add_metric(labels, count)
-        # A verdict on a silent card is of readings that are no longer current.
+        # A verdict on a silent GPU is of readings that are no longer current.
         findings: tuple[Verdict | OtherFinding, ...] = ()
         if verdict is not None and state != "silent":
             findings = (verdict, *verdict.also)

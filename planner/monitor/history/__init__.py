@@ -1,4 +1,4 @@
-"""History of the last day: a time series per quantity of each card and of the host, with events and marks.
+"""History of the last day: a time series per quantity of each GPU and of the host, with events and marks.
 
 Supervisors and recordings feed it with updates; plots and the diagnosis read it.
 """

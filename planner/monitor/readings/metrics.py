@@ -27,7 +27,7 @@ class Metric(NamedTuple):
     reported_by: Literal["any", "nvidia", "others"] = "any"
 
 
-# Bounds that no card comes near: they catch values such as 0xFFFFFFFF, not unusual ones.
+# Bounds that no GPU comes near: they catch values such as 0xFFFFFFFF, not unusual ones.
 _MAX_CELSIUS: Final = 150.0
 _MAX_WATTS: Final = 10_000.0
 _MAX_MHZ: Final = 20_000.0
@@ -223,9 +223,9 @@ CLOCK_REASONS: Final = (
 
 
 def slowing_reasons(bits: int, utilization: float | None) -> tuple[ClockReason, ...]:
-    """Return the clock reasons in `bits` that slow a card down.
+    """Return the clock reasons in `bits` that slow a GPU down.
 
-    The power-cap bit is meaningless on an idle card: it is set at 39 W of 250 W (nvidia-smi of an
+    The power-cap bit is meaningless on an idle GPU: it is set at 39 W of 250 W (nvidia-smi of an
     RTX 2080 Super, nvidia_gpu_exporter, internal/captures, MIT).
     """
     return tuple(

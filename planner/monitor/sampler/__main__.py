@@ -104,14 +104,14 @@ def redirect_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open for as long as the process
 
 
-# Share of an interval that slow readings may take before further cards must wait.
+# Share of an interval that slow readings may take before further GPUs must wait.
 _SLOW_SHARE: Final = 0.25
 # This process's memory changes slowly.
 _MEMORY_SECONDS: Final = 10.0
 
 
 class Sampler:
-    """Samples the host and its cards periodically, until stopped."""
+    """Samples the host and its GPUs periodically, until stopped."""
 
     def __init__(self, cards: AllCards, settings: SamplerSettings) -> None:
         self._cards, self._settings = cards, settings

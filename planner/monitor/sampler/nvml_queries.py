@@ -1,4 +1,4 @@
-"""NVML queries as data, the calls that read each metric, with scale factors; and how they are put to one card.
+"""NVML queries as data, the calls that read each metric, with scale factors; and how they are put to one GPU.
 
 The numbers are NVML's own (nvml.h): clocks (SM 1, memory 2), sensors (0), thresholds, directions, field values and GPM
 metrics.
@@ -208,7 +208,7 @@ _PERMANENT_CAUSES: Final = frozenset({Cause.NOT_SUPPORTED, Cause.MISSING_SYMBOL,
 
 
 class CardLostError(Exception):
-    """The card no longer responds, or requires a reset, and must not be queried again."""
+    """The GPU no longer responds, or requires a reset, and must not be queried again."""
 
     def __init__(self, uuid: str, failure: NvmlFailure) -> None:
         super().__init__(str(failure))
@@ -221,7 +221,7 @@ class SessionOverError(Exception):
 
 
 class CardQueries:
-    """Queries to one card; unsupported quantities are not queried again."""
+    """Queries to one GPU; unsupported quantities are not queried again."""
 
     def __init__(self, nvml: Nvml, uuid: str, handle: Handle, *, in_mig_mode: bool = False) -> None:
         self.nvml, self.uuid, self.handle = nvml, uuid, handle
@@ -234,7 +234,7 @@ class CardQueries:
         """Return the reading of one quantity, or the cause of its absence.
 
         Raises:
-            CardLostError: If the card is lost.
+            CardLostError: If the GPU is lost.
             SessionOverError: If the session is invalid.
         """
         last_failure: NvmlFailure | None = None
@@ -256,7 +256,7 @@ class CardQueries:
         """Return a reading without a value after a failed call, with the cause of the failure.
 
         Raises:
-            CardLostError: If the card is lost.
+            CardLostError: If the GPU is lost.
             SessionOverError: If the session is invalid.
         """
         if failure.code in CARD_GONE_CODES or failure.code == RESET_REQUIRED:
@@ -290,7 +290,7 @@ class CardQueries:
         self._has_answered.add(name)
 
     def _raise_if_handle_is_stale(self) -> None:
-        """Check that the handle still refers to this card, after the card rejected a query."""
+        """Check that the handle still refers to this GPU, after the GPU rejected a query."""
         try:
             uuid = self.nvml.call_for_text("nvmlDeviceGetUUID", self.uuid, self.handle)
         except NvmlFailure as failure:

@@ -1,4 +1,4 @@
-"""One NVML session, from initialization to shutdown: its cards and their processes."""
+"""One NVML session, from initialization to shutdown: its GPUs and their processes."""
 
 from collections.abc import Container, Mapping
 from contextlib import suppress
@@ -64,17 +64,17 @@ _NO_UTILIZATION: Final = dict.fromkeys(PROCESS_QUANTITIES[1:], missing(Cause.NOT
 
 
 class CardProcesses:
-    """Lists the processes on cards; `sees_same_pids` is False if the driver's PIDs belong to another PID namespace."""
+    """Lists the processes on GPUs; `sees_same_pids` is False if the driver's PIDs belong to another PID namespace."""
 
     def __init__(self, nvml: Nvml, host: HostProcesses, *, sees_same_pids: bool) -> None:
         self._nvml, self._host, self._sees_same_pids = nvml, host, sees_same_pids
         self._last_utilization_microseconds: dict[str, int] = {}
 
     def read(self, card: Card) -> list[CardProcess]:
-        """Return the processes on one card, without duplicates.
+        """Return the processes on one GPU, without duplicates.
 
         Raises:
-            CardLostError: If the card is lost.
+            CardLostError: If the GPU is lost.
             SessionOverError: If the session is invalid.
         """
         listed = {
@@ -137,14 +137,14 @@ _UNREACHABLE: Final = {NO_PERMISSION: FaultKind.NO_PERMISSION, RESET_REQUIRED: F
 class NvmlSession:
     """An open NVML session.
 
-    Reading methods raise `SessionOverError` when NVML must be initialized again. A lost card is never queried again;
-    all other cards are.
+    Reading methods raise `SessionOverError` when NVML must be initialized again. A lost GPU is never queried again;
+    all other GPUs are.
     """
 
     def __init__(self, nvml: Nvml, processes: CardProcesses) -> None:
         self._nvml, self._processes = nvml, processes
         self._cards: dict[str, Card] = {}
-        # Including lost cards: their events may arrive after the loss.
+        # Including lost GPUs: their events may arrive after the loss.
         self._handles: list[tuple[Handle, str]] = []
         self._events: Any = None
         self._card_count = 0
@@ -155,16 +155,16 @@ class NvmlSession:
 
     @property
     def responding(self) -> tuple[str, ...]:
-        """Return the UUIDs of the cards that are not lost."""
+        """Return the UUIDs of the GPUs that are not lost."""
         return tuple(self._cards)
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """Return the responding cards, then the lost cards."""
+        """Return the responding GPUs, then the lost GPUs."""
         return (*(card.device for card in self._cards.values()), *self.lost.values())
 
     def open(self, wall: float) -> None:
-        """Initialize NVML and discover the cards; `wall` is in seconds since 1970.
+        """Initialize NVML and discover the GPUs; `wall` is in seconds since 1970.
 
         Raises:
             NvmlFailure: If NVML cannot be initialized.
@@ -198,13 +198,13 @@ class NvmlSession:
     def read(
         self, now: float, wall: float, *, slow: bool, budget_seconds: float, silent: Container[str] = ()
     ) -> dict[str, dict[str, Reading]]:
-        """Return the readings of every responding card, by UUID and quantity, except those of `silent` cards.
+        """Return the readings of every responding GPU, by UUID and quantity, except those of `silent` GPUs.
 
-        `slow` also reads slow quantities: from at least one card, from further cards within `budget_seconds`, and
-        from the remaining cards at the next call.
+        `slow` also reads slow quantities: from at least one GPU, from further GPUs within `budget_seconds`, and
+        from the remaining GPUs at the next call.
         """
         if slow:
-            # Cards that are still pending come first.
+            # GPUs that are still pending come first.
             self._pending_slow_cards |= dict.fromkeys(self._cards)
         deadline = monotonic() + budget_seconds
         readings = {}
@@ -230,14 +230,14 @@ class NvmlSession:
         return {uuid: read for uuid, read in readings.items() if uuid in self._cards}
 
     def links(self) -> dict[str, tuple[Link, ...]]:
-        """Return the NVLinks of the cards whose links were read since the previous call, by UUID."""
+        """Return the NVLinks of the GPUs whose links were read since the previous call, by UUID."""
         read = {uuid: card.new_links for uuid, card in self._cards.items() if card.new_links}
         for uuid in read:
             self._cards[uuid].new_links = ()
         return read
 
     def read_processes(self, wall: float, silent: Container[str] = ()) -> tuple[CardProcess, ...]:
-        """Return the processes on every responding card, except those on `silent` cards."""
+        """Return the processes on every responding GPU, except those on `silent` GPUs."""
         processes: list[CardProcess] = []
         for card in [card for uuid, card in self._cards.items() if uuid not in silent]:
             try:
@@ -260,7 +260,7 @@ class NvmlSession:
         return tuple(xids)
 
     def has_changed(self) -> bool:
-        """Return whether cards or instances were added or removed since the session was opened."""
+        """Return whether GPUs or instances were added or removed since the session was opened."""
         try:
             if self._nvml.call("nvmlDeviceGetCount", "") != self._card_count:
                 return True
@@ -269,7 +269,7 @@ class NvmlSession:
         return any(self._has_other_instances(card) for card in self._cards.values() if card.supports_mig)
 
     def forget_unreachable_card(self, index: int) -> None:
-        """Drop the placeholder of a card that could not be opened, since its UUID is known from earlier."""
+        """Drop the placeholder of a GPU that could not be opened, since its UUID is known from earlier."""
         uuid = f"index-{index}"
         self.lost.pop(uuid, None)
         self.faults = [fault for fault in self.faults if fault.uuid != uuid]
@@ -280,7 +280,7 @@ class NvmlSession:
         try:
             return instance_uuids(self._nvml, uuid, card.handle) != known
         except NvmlFailure:
-            # The next reading of the card reports what is wrong.
+            # The next reading of the GPU reports what is wrong.
             return False
 
     def _register_xid_events(self) -> None:
@@ -303,7 +303,7 @@ class NvmlSession:
                 del self._cards[uuid]
 
     def _note_unreachable(self, unreachable: UnreachableCard, wall: float) -> None:
-        """Record a card that is counted but cannot be opened, by its index, since its UUID is unknown."""
+        """Record a GPU that is counted but cannot be opened, by its index, since its UUID is unknown."""
         failure = unreachable.failure
         kind = _UNREACHABLE.get(failure.code, FaultKind.LOST)
         uuid = f"index-{unreachable.number}"

@@ -73,7 +73,7 @@ class _Card:
 
 
 def _address(library: VendorLibrary, card: ctypes.c_void_p) -> str:
-    """Return the PCI address of a card: domain, bus, device and function from the highest bit on."""
+    """Return the PCI address of a GPU: domain, bus, device and function from the highest bit on."""
     place = ctypes.c_uint64()
     library.call("amdsmi_get_gpu_device_bdf", "", card, ctypes.byref(place))
     bits = place.value

@@ -13,7 +13,7 @@ from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sources.files import CardFiles, FileQuantity, pcie_generation
 
 # Offset of `indep_throttle_status`, the reasons that are numbered alike for all chips, by format and revision of the
-# table. Data-centre cards since MI300 and the newest APUs have no such field.
+# table. Data-centre GPUs since MI300 and the newest APUs have no such field.
 _OFFSETS: Final = {b"\1\3": 112, b"\2\2": 120, b"\2\3": 120, b"\2\4": 120}
 _WIDTH: Final = 8
 _NOT_FILLED: Final = (1 << 8 * _WIDTH) - 1
@@ -64,7 +64,7 @@ _LINK_FACTS: Final = (
 class DrmDriver(NamedTuple):
     """Files of a driver by the quantities that they hold.
 
-    `idle_counters` are milliseconds in which a part of the card (a GT) was in its idle state. `throttling` begins the
+    `idle_counters` are milliseconds in which a part of the GPU (a GT) was in its idle state. `throttling` begins the
     paths of files that say 1 while the reason in their names lowers the clock; amdgpu's reasons are in `table`.
     """
 
@@ -219,7 +219,7 @@ _VOLTAGE_OF_NORTHBRIDGE: Final = "device/hwmon/*/in1_input@vddnb"
 
 
 class DrmCard:
-    """Readings of one card through the files of its driver."""
+    """Readings of one GPU through the files of its driver."""
 
     def __init__(self, files: CardFiles, driver: DrmDriver) -> None:
         self.files, self.driver = files, driver
@@ -228,7 +228,7 @@ class DrmCard:
         self._rates, self._energy = CounterRates(), EnergyMeter()
 
     def facts(self) -> dict[str, Reading]:
-        """Return the fixed properties of the card."""
+        """Return the fixed properties of the GPU."""
         facts = self.files.readings(self.driver.facts)
         if self._is_apu:
             facts["unified_memory"] = Reading(1)
@@ -236,7 +236,7 @@ class DrmCard:
         return facts
 
     def read(self, now: float, *, slow: bool) -> dict[str, Reading]:
-        """Return the readings of the card at the monotonic time `now`."""
+        """Return the readings of the GPU at the monotonic time `now`."""
         readings = self.files.readings(self.driver.fast)
         if self._is_apu:
             # What is set aside and what is mapped from the rest of the RAM (GTT) is equally fast.
@@ -263,7 +263,7 @@ class DrmCard:
         }
 
     def _utilization(self, now: float) -> Reading:
-        """Return the share of time in which the busiest part of the card was not in its idle state."""
+        """Return the share of time in which the busiest part of the GPU was not in its idle state."""
         counters = next(filter(None, map(self.files.numbers, self.driver.idle_counters)), ())
         if not counters:
             return missing(Cause.NOT_SUPPORTED)

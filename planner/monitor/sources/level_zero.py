@@ -46,7 +46,7 @@ class _Pci(ctypes.Structure):
 
 
 class _Part(ctypes.Structure):
-    """The properties that all parts of a card begin with: their type, and whether they belong to a tile."""
+    """The properties that all parts of a GPU begin with: their type, and whether they belong to a tile."""
 
     _fields_ = (
         *_HEAD,
@@ -67,7 +67,7 @@ class _Counter(ctypes.Structure):
 
 
 class _Card:
-    """One card: handles of its parts, listed once."""
+    """One GPU: handles of its parts, listed once."""
 
     def __init__(self, library: VendorLibrary, address: str, handle: ctypes.c_void_p) -> None:
         self._uuid = f"Intel-{address}"
@@ -85,7 +85,7 @@ class _Card:
         self.device = Device(self._uuid, "Intel GPU", 0, address, facts=self._facts(), driver="level-zero")
 
     def _facts(self) -> dict[str, Reading]:
-        """Return the size of the card's memory, if it has any of its own."""
+        """Return the size of the GPU's memory, if it has any of its own."""
         if not self._memories:
             return {}
         return self._library.readings(
@@ -116,7 +116,7 @@ class _Card:
         return self._library.readings(names, watched)
 
     def _parts(self, listing: str, properties: str, kind: int) -> list[tuple[ctypes.c_void_p, _Part]]:
-        """Return the parts of a kind with their properties; none if this card does not report them."""
+        """Return the parts of a kind with their properties; none if this GPU does not report them."""
         found = []
         try:
             for part in self._library.handles(listing, self._uuid, self._handle):

@@ -72,14 +72,14 @@ def inference_time(
     setting: TimeSetting = _DEFAULT_SETTING,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
-    """Return the time of `workload`, with its defaults filled in, on `cards`: kinds of cards, each with its count.
+    """Return the time of `workload`, with its defaults filled in, on `cards`: kinds of GPUs, each with its count.
 
     A measured speed in `setting` replaces the estimate, scaled by the ratio of the two estimates if it was measured on
-    other cards, of the kind `measured_on`.
+    other GPUs, of the kind `measured_on`.
 
     **Formula**: t_prompt + answer · t_step, the step at the mean context.
 
-    **Assumes** that all sequences of the batch start together, and that cards of different kinds are all as fast as
+    **Assumes** that all sequences of the batch start together, and that GPUs of different kinds are all as fast as
     the slowest.
     """
     if not cards:
@@ -105,7 +105,7 @@ def inference_time(
 def _estimate_on_measured_cards(
     architecture: Architecture, workload: Inference, gpu: Gpu, number: int, setting: TimeSetting
 ) -> TimeResult:
-    """Return the time estimate for the cards on which the user measured a speed."""
+    """Return the time estimate for the GPUs on which the user measured a speed."""
     try:
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
         filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
@@ -129,7 +129,7 @@ def _estimate_on_card(architecture: Architecture, workload: Inference, gpu: Gpu,
 
 
 def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> ServedModel | None:
-    """Return the served model of `workload` on cards `gpu`, or None if the card's bandwidth or rate is unknown."""
+    """Return the served model of `workload` on GPUs `gpu`, or None if the GPU's bandwidth or rate is unknown."""
     engine, weights = engine_of(workload, setting), workload.weights or "bf16"
     machine = card_speed(gpu, engine, weights, workload.compute, unfused=workload.attention == "eager")
     if machine is None:
@@ -146,7 +146,7 @@ def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, sett
 
 
 def _drafter(run: ServedModel, workload: Inference, gpu: Gpu) -> Drafter:
-    """Return what drafts for `run`: a network on the same cards, whose host work is that of its launches alone.
+    """Return what drafts for `run`: a network on the same GPUs, whose host work is that of its launches alone.
 
     Prediction layers and EAGLE heads also read the model's output head, in 16 bits.
     """
@@ -155,7 +155,7 @@ def _drafter(run: ServedModel, workload: Inference, gpu: Gpu) -> Drafter:
         return Drafter(own.drafted, own.expected_tokens, None)
     weights = draft_format(run.architecture, workload)
     machine = card_speed(gpu, run.machine.engine, weights, workload.compute, unfused=run.machine.unfused)
-    assert machine is not None  # the bandwidth of the card is known
+    assert machine is not None  # the bandwidth of the GPU is known
     work, kernels = run.machine.engine.work(network, weights), None
     if own.method == "model":
         kernels = pass_kernels(network, machine, gpu, weights, workload.kv_cache)
@@ -260,14 +260,14 @@ def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: 
 
 
 def _basis(gpu: Gpu, *, is_measured: bool) -> Basis:
-    """Return what the estimate is based on; slices of cards (MIG) were not measured themselves."""
+    """Return what the estimate is based on; slices of GPUs (MIG) were not measured themselves."""
     if gpu.mig_slice is not None:
         return "family"
     return "same card" if is_measured else _basis_of_family(gpu)
 
 
 def _basis_of_family(gpu: Gpu) -> Basis:
-    """Return the basis of an estimate on a card on whose family this engine was not measured."""
+    """Return the basis of an estimate on a GPU on whose family this engine was not measured."""
     return "family" if is_family_measured(gpu) else "unmeasured"
 
 
@@ -294,7 +294,7 @@ def _encoder_pass_result(timed: TimedRequest, workload: Inference, gpu: Gpu, eng
 
 
 def _request_rates(timed: TimedRequest, workload: Inference, seconds: float) -> dict[str, float]:
-    """Return the floating-point operations of a batch of requests on all cards, and the model FLOPs utilization."""
+    """Return the floating-point operations of a batch of requests on all GPUs, and the model FLOPs utilization."""
     work, machine, sharing = timed.run.work, timed.run.machine, timed.run.sharing
     prompt = workload.prompt_length or 1
     each = 2 * (work.parameters * (prompt + timed.answer) + work.head_parameters * (timed.answer + 1))
@@ -345,13 +345,13 @@ Figure = Literal["decode", "prefill", "requests"]
 
 
 def request_spread_factor(figure: Figure, engine: Engine, family: Family) -> float:
-    """Return the factor by which a time may differ on cards of `family`; one case in ten lies beyond each end."""
+    """Return the factor by which a time may differ on GPUs of `family`; one case in ten lies beyond each end."""
     measured = engine.measured_decoding if figure == "decode" else engine.measured_prompts
     return spread_factor(figure, engine.sources if family in measured else 0)
 
 
 def is_decoding_measured(engine: Engine, family: Family) -> bool:
-    """Return whether decoding with this engine was measured on this card family."""
+    """Return whether decoding with this engine was measured on this GPU family."""
     return family in engine.measured_decoding
 
 

@@ -48,7 +48,7 @@ class KernelLayers(NamedTuple):
 
 
 class PassKernels(NamedTuple):
-    """The measured kernels of a pass: card, name of the engine's tables, formats of products and cache, and layers."""
+    """The measured kernels of a pass: GPU, name of the engine's tables, formats of products and cache, and layers."""
 
     gpu: Gpu
     tables: str
@@ -60,7 +60,7 @@ class PassKernels(NamedTuple):
 
 
 class RoutedKernels(NamedTuple):
-    """The measured kernels of a network's routed experts: card, name of the engine's tables, format, and the blocks."""
+    """The measured kernels of a network's routed experts: GPU, name of the engine's tables, format, and the blocks."""
 
     gpu: Gpu
     tables: str
@@ -72,7 +72,7 @@ class RoutedKernels(NamedTuple):
 def routed_kernels(architecture: Architecture, machine: CardSpeed, gpu: Gpu, weights: str) -> RoutedKernels | None:
     """Return the kernels of the routed experts of `architecture`, or None if there are none that were measured.
 
-    They must have been measured in the engine, on the card or, with stacked memory, on its family.
+    They must have been measured in the engine, on the GPU or, with stacked memory, on its family.
     """
     tables, number_format = machine.engine.kernels, _EXPERT_FORMATS.get(weights)
     groups = [(group.count, group.layer.feed_forward) for group in architecture.main.groups]
@@ -89,7 +89,7 @@ def prompt_experts_seconds(
 ) -> float | None:
     """Return the seconds of the routed experts in a pass over prompts, None in a decoding step.
 
-    A narrow part of an expert on each of several cards reaches less of a card's rate than a whole one.
+    A narrow part of an expert on each of several GPUs reaches less of a GPU's rate than a whole one.
 
     **Source**: curves fitted to ai-dynamo/aiconfigurator@095f58a: on 8 H200 vLLM's experts in blocks of fp8 with a part
     of 192 columns reach 112 TFLOP/s, whole ones of 1,536 columns 420.
@@ -119,7 +119,7 @@ def pass_kernels(
 ) -> PassKernels | None:
     """Return the kernels of a pass over `architecture` on `gpu`, or None if one of them was not measured.
 
-    All must have been measured in the engine, on the card or, with stacked memory, on its family.
+    All must have been measured in the engine, on the GPU or, with stacked memory, on its family.
     """
     engine, products, stored = machine.engine, _FORMATS.get(weights), _CACHES.get(cache)
     tables, layers = engine.kernels, _layers(architecture)
@@ -143,9 +143,9 @@ def pass_kernels(
 
 
 def _is_measured(gpu: Gpu, kernel: Kernel, engine: str, number_format: str) -> bool:
-    """Return whether `kernel` was measured in `engine`, on `gpu` or on a card that reads memory as it does.
+    """Return whether `kernel` was measured in `engine`, on `gpu` or on a GPU that reads memory as it does.
 
-    With stacked memory that is any card of its family. GDDR keeps the bits that correct errors among the data, on cards
+    With stacked memory that is any GPU of its family. GDDR keeps the bits that correct errors among the data, on GPUs
     for servers and not on others, so that a fifth of the bandwidth may be lost.
 
     **Source**: NVIDIA, CUDA C++ Best Practices Guide, "Theoretical Bandwidth Calculation".
@@ -182,7 +182,7 @@ def kernels_time(
 ) -> PassTime | None:
     """Return the time of the kernels of a pass over `batch`, or None where their sum was not shown to be its time.
 
-    That is so with more cards than tables have, with offloaded weights, and with experts in pipeline stages.
+    That is so with more GPUs than tables have, with offloaded weights, and with experts in pipeline stages.
 
     **Formula**: for each layer the products (queries, keys and values in one, gate and up projection in one),
     attention, two all-reduces, or of experts an all-gather of quantised inputs and a reduce-scatter, and the bytes of
@@ -192,8 +192,8 @@ def kernels_time(
     **Source**: curves fitted to ai-dynamo/aiconfigurator@095f58a; no figure of a whole pass is used.
 
     **Assumes** that kernels run one after the other, that tokens are spread evenly over experts, and that each process
-    that schedules sequences of its own has all heads and dense weights on its card (`enable_attention_dp`), with the
-    experts divided over the cards; where one process schedules for all cards, each has a part of every expert.
+    that schedules sequences of its own has all heads and dense weights on its GPU (`enable_attention_dp`), with the
+    experts divided over the GPUs; where one process schedules for all GPUs, each has a part of every expert.
     """
     cards = sharing.tensor
     if cards > _MOST_CARDS or sharing.offloaded.share or (work.expert_layers and sharing.stages > 1):
@@ -242,7 +242,7 @@ def _block_products(kernels: PassKernels, block: Mlp | Moe, all_rows: float, row
 def _routed_seconds(
     gpu: Gpu, tables: str, number_format: str, block: Moe, hidden: int, rows: float, split: float, cards: int
 ) -> float:
-    """Return the seconds of a block's routed experts for `rows` tokens: each expert over `split` cards of `cards`."""
+    """Return the seconds of a block's routed experts for `rows` tokens: each expert over `split` GPUs of `cards`."""
     shape = ExpertShape(
         tokens=rows,
         hidden=hidden,
@@ -290,7 +290,7 @@ def _key_heads(attention: Attention, split: int) -> float:
 
 
 def _exchange_seconds(kernels: PassKernels, work: PassWork, rows: float, cards: int, split: int) -> float:
-    """Return the seconds of collectives: sums over `split` cards, inputs and results of experts over all `cards`."""
+    """Return the seconds of collectives: sums over `split` GPUs, inputs and results of experts over all `cards`."""
     elements, gpu = rows * kernels.hidden, kernels.gpu
     if split > 1:
         size = elements * _STREAM_BYTES

@@ -1,4 +1,4 @@
-"""Speed of a card in a serving engine: bytes and operations per second, by kind of memory, card family and format."""
+"""Speed of a GPU in a serving engine: bytes and operations per second, by kind of memory, GPU family and format."""
 
 from functools import lru_cache
 from math import inf
@@ -45,14 +45,14 @@ Inference@aa72e0e, prompts of 512 to 8,192 tokens, 65 and 93 on M3 Max and M1 Ma
 
 
 class CardSpeed(NamedTuple):
-    """Speed of one card in a serving engine, with weights in one format.
+    """Speed of one GPU in a serving engine, with weights in one format.
 
     `bytes_per_s` is the usable bandwidth, of which `read`, `expert_read`, `cache` and `pointwise` are shares;
     `ops_per_s` is the dense rate of the products, of which `products` is the share, `attention_ops_per_s` that of
     attention. `expert_layer_seconds` are added to `layer_seconds` in layers with routed experts.
     `cache_bytes` is the size of the L2 cache, and `scalar_bytes_per_s` the most that element-wise kernels move.
     `kernel_gaps_seconds` are the gaps between the kernels of a layer if they are launched one by one.
-    `hides_launches` means that launches count only if they take longer than the card's work, and `fuses_delta_nets`
+    `hides_launches` means that launches count only if they take longer than the GPU's work, and `fuses_delta_nets`
     that one kernel takes a delta net through a prompt.
     """
 
@@ -82,7 +82,7 @@ class CardSpeed(NamedTuple):
 def card_speed(
     gpu: Gpu, engine: Engine, weights: str, compute: str = "bf16", unfused: bool = False
 ) -> CardSpeed | None:
-    """Return the speed of `gpu` in a serving engine, or None if the card's bandwidth or arithmetic rate is unknown.
+    """Return the speed of `gpu` in a serving engine, or None if the GPU's bandwidth or arithmetic rate is unknown.
 
     `unfused` attention writes its scores to memory.
     """

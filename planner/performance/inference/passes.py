@@ -49,7 +49,7 @@ class HostWeights(NamedTuple):
     """Weights offloaded to host memory.
 
     `share` of all weights, and `expert_share` of the routed experts of the others, in `expert_layers` layers, are
-    multiplied on the host for few rows, at `host_bytes_per_s` and `experts_bytes_per_s`, and copied to the card for
+    multiplied on the host for few rows, at `host_bytes_per_s` and `experts_bytes_per_s`, and copied to the GPU for
     many, at `link_bytes_per_s`; without `host_bytes_per_s` they are always copied.
     """
 
@@ -89,7 +89,7 @@ class HostWeights(NamedTuple):
 
 
 class ModelSplit(NamedTuple):
-    """Split of a model over cards: tensor-parallel cards, pipeline stages, and weights in host memory."""
+    """Split of a model over GPUs: tensor-parallel GPUs, pipeline stages, and weights in host memory."""
 
     links: Links
     tensor: int = 1
@@ -97,7 +97,7 @@ class ModelSplit(NamedTuple):
     offloaded: HostWeights = HostWeights()
 
     def all_reduce_seconds(self, size_bytes: float) -> float:
-        """Return the seconds of an all-reduce of `size_bytes` over the tensor-parallel cards.
+        """Return the seconds of an all-reduce of `size_bytes` over the tensor-parallel GPUs.
 
         **Formula**: 2 (g − 1) / g · bytes ÷ bus bandwidth + hop · (1 + log₂ g): within a node engines have their own
         kernels for small messages, which do not use a ring.
@@ -176,12 +176,12 @@ def pass_time(
     `experts_seconds` is that of the routed experts where only these were measured.
 
     **Formula**: √(t_read² + t_products²) + t_experts + t_delta + t_attention + t_pointwise + t_unpack + L · o + 2 · L ·
-    t_all-reduce, each t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying
+    t_all-reduce, each t = bytes or operations ÷ (reached rate · GPUs that share them). Reading weights and multiplying
     overlap as in the square root: the products of aiconfigurator's tables with 64 to 1,024 rows on A100 and H100 are
     within 15 % of it. Those of routed experts do not overlap, t_experts = t_read + t_products: with 128 to 512 rows for
     each expert they reach 0.26 to 0.31 of the 16-bit rate on H100 and H200 and 0.22 of that of NVFP4 on B200, and 0.37
     and 0.21 by the sum (medians of vLLM 0.24, ai-dynamo/aiconfigurator@095f58a). Launches from Python (`eager`) count
-    only if they take longer than the card's work with the gaps between its kernels.
+    only if they take longer than the GPU's work with the gaps between its kernels.
 
     **Source**: see `planner.performance.software` and `planner.performance.inference.machine`.
     """
@@ -223,7 +223,7 @@ def pass_time(
 
 
 def elementwise_seconds(work: PassWork, machine: CardSpeed, rows: float, cards: int) -> float:
-    """Return the seconds in which norms, activations and sums over `rows` tokens move their bytes on `cards` cards."""
+    """Return the seconds in which norms, activations and sums over `rows` tokens move their bytes on `cards` GPUs."""
     moved = rows * work.pointwise_bytes / cards
     faster = _cache_gain(machine, moved / work.layers)
     return moved / min(faster * machine.bytes_per_s * machine.pointwise, machine.scalar_bytes_per_s)
@@ -243,14 +243,14 @@ def _cache_gain(machine: CardSpeed, layer_bytes: float) -> float:
 
 
 def _attention_seconds(machine: CardSpeed, batch: PassBatch, cards: int) -> float:
-    """Return the seconds of attention over a prompt, split over `cards` tensor-parallel cards."""
+    """Return the seconds of attention over a prompt, split over `cards` tensor-parallel GPUs."""
     if machine.unfused:
         return batch.scores * machine.score_bytes / (cards * min(machine.bytes_per_s, machine.scalar_bytes_per_s))
     return batch.attention_flops / (machine.attention_ops_per_s * cards)
 
 
 def _delta_nets_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int) -> float:
-    """Return the seconds in which the delta nets go through a prompt, their heads split over `cards` cards."""
+    """Return the seconds in which the delta nets go through a prompt, their heads split over `cards` GPUs."""
     bandwidth, rate, fused = machine.bytes_per_s, machine.attention_ops_per_s, machine.fuses_delta_nets
     seconds, tokens = 0.0, min(batch.tokens, batch.rows)
     for nets in work.delta_nets:
@@ -272,7 +272,7 @@ def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, batch: PassBatch, 
 
 
 def _tensor_exchange_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatch) -> float:
-    """Return the seconds of all-reduces between tensor-parallel cards in one pass."""
+    """Return the seconds of all-reduces between tensor-parallel GPUs in one pass."""
     if sharing.tensor == 1:
         return 0.0
     return 2 * work.layers * sharing.all_reduce_seconds(batch.rows * work.hidden * _STREAM_BYTES)
@@ -289,14 +289,14 @@ def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatc
 def _host_seconds(
     work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int, device_seconds: float, launches: float
 ) -> float:
-    """Return the seconds of `launches` and scheduling on the host beyond those that overlap with the card's work."""
+    """Return the seconds of `launches` and scheduling on the host beyond those that overlap with the GPU's work."""
     host = host_share(work, machine, cards, launches, batch.sequences)
     eager = machine.engine.eager_seconds(work, batch.rows) if batch.scores else 0.0
     return max(host.added_seconds, host.least_seconds + eager - device_seconds)
 
 
 class HostShare(NamedTuple):
-    """Work of the host in a pass: `added_seconds` beside the card's work, and a pass takes `least_seconds` at least."""
+    """Work of the host in a pass: `added_seconds` beside the GPU's work, and a pass takes `least_seconds` at least."""
 
     added_seconds: float
     least_seconds: float
@@ -305,7 +305,7 @@ class HostShare(NamedTuple):
 def host_share(work: PassWork, machine: CardSpeed, cards: int, launches: float, sequences: float) -> HostShare:
     """Return the host's share of a pass over `sequences` sequences whose kernels take `launches` seconds to start.
 
-    **Formula**: launches L · o + L' · o', hidden behind the card if it lags behind the host; scheduling s + b · q,
+    **Formula**: launches L · o + L' · o', hidden behind the GPU if it lags behind the host; scheduling s + b · q,
     hidden behind the pass before if engines schedule ahead.
 
     **Source**: SGLang's overlap scheduler, TensorRT-LLM's `disable_overlap_scheduler` and vLLM's `async_scheduling`, by

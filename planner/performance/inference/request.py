@@ -17,10 +17,10 @@ from planner.performance.inference.work import PassWork
 
 
 class ServedModel(NamedTuple):
-    """A model in a serving engine on its cards, with its KV-cache format.
+    """A model in a serving engine on its GPUs, with its KV-cache format.
 
     `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads. `kernels` are the measured
-    kernels of the engine, if they cover the network and the card; else `experts` may be those of the routed experts.
+    kernels of the engine, if they cover the network and the GPU; else `experts` may be those of the routed experts.
     `chunk` is the most tokens of one pass of a prompt if
     the workload sets it, None for the engine's own. `draft` drafts tokens that each decoding step checks.
     """
@@ -149,7 +149,7 @@ def decoding_step_time(run: ServedModel, sequences: float, context: float) -> Pa
 
 
 def cached_bytes(run: ServedModel, context: float) -> float:
-    """Return the bytes of one sequence's KV cache and state that a decoding step reads, on all cards together."""
+    """Return the bytes of one sequence's KV cache and state that a decoding step reads, on all GPUs together."""
     cache = deferred_kv_cache_term(run.architecture, 1, max(1, round(context)), run.encoder_tokens, run.cache)
     state = state_term(run.architecture, 1)
     return (cache.bytes if cache else 0) + 2 * (state.bytes if state else 0)

@@ -32,9 +32,9 @@ class SaturatedThroughput(NamedTuple):
 
 
 def sequences_that_fit(run: ServedModel, weights: str, context: float, card_bytes: float) -> int:
-    """Return how many sequences of `context` tokens fit beside the weights on the cards of one replica.
+    """Return how many sequences of `context` tokens fit beside the weights on the GPUs of one replica.
 
-    **Formula**: (cards · bytes · 0.9 − weights) ÷ bytes of a sequence, pages without loss.
+    **Formula**: (GPUs · bytes · 0.9 − weights) ÷ bytes of a sequence, pages without loss.
     """
     cards = run.sharing.tensor * run.sharing.stages
     free = cards * card_bytes * (1 - _RESERVED_SHARE) - weight_bytes(run.architecture, weights)
@@ -50,7 +50,7 @@ def sequences_that_fit(run: ServedModel, weights: str, context: float, card_byte
 def saturated_throughput(run: ServedModel, sequences: int, prompt: float, answer: float) -> SaturatedThroughput:
     """Return the throughput of `sequences` concurrent sequences if each finished request is replaced by a new one.
 
-    **Formula**: a request occupies the cards for t_prompt + answer · t_step / B. The stages of a pipeline work on
+    **Formula**: a request occupies the GPUs for t_prompt + answer · t_step / B. The stages of a pipeline work on
     different sequences, B / p each, and wait for each other.
 
     **Assumes** that sequences are halfway through their answers on average, and that prompts fill whole chunks.
@@ -82,7 +82,7 @@ class ServiceRate(Spec):
 def service_rate(
     architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting, prompt: float, answer: float
 ) -> ServiceRate | None:
-    """Return the throughput of all replicas of `workload` on cards `gpu`, or None if it cannot be estimated.
+    """Return the throughput of all replicas of `workload` on GPUs `gpu`, or None if it cannot be estimated.
 
     Engines with continuous batching run as many sequences as fit besides the weights, up to `MAX_SEQUENCES_PER_STEP` or
     the workload's batch; others run the workload's batch, all together.

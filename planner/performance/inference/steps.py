@@ -223,7 +223,7 @@ class StepTimes:
     def experts(self, rows: float) -> float:
         """Return the seconds of the routed experts for `rows` tokens of all ranks that share them, 0 if none do.
 
-        **Formula**: the bytes of a rank's part that at least one token chooses, as for a single card, its operations,
+        **Formula**: the bytes of a rank's part that at least one token chooses, as for a single GPU, its operations,
         and the exchange of the tokens.
         """
         if self._ranks == 1:

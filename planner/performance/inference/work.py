@@ -71,7 +71,7 @@ class PassWork(NamedTuple):
     `parameters` are those of the products that a token passes through, the head left out; `fixed_bytes` are read in
     every pass, including the head's; `pointwise_bytes` are read and written per token outside of products;
     `dequantised_bytes` are those of the quantised weights, unpacked to 16 bits. `queries_per_key` are the heads that
-    share keys and values, and `key_heads` the most cards that can share a cache. `delta_nets` are layers whose state
+    share keys and values, and `key_heads` the most GPUs that can share a cache. `delta_nets` are layers whose state
     goes through a prompt chunk by chunk.
     """
 
@@ -234,7 +234,7 @@ def _flops_per_query_key_pair(mixer: Attention | LatentAttention) -> int:
 
 
 def _max_cache_shards(mixer: Mixer | None) -> int:
-    """Return the maximum number of cards over which a layer's KV cache splits: its key/value heads; 1 for latents."""
+    """Return the maximum number of GPUs over which a layer's KV cache splits: its key/value heads; 1 for latents."""
     return mixer.kv_heads if isinstance(mixer, Attention) else 1
 
 

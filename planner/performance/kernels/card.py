@@ -1,4 +1,4 @@
-"""Physical figures of a card on which the time of its kernels depends."""
+"""Physical figures of a GPU on which the time of its kernels depends."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -26,9 +26,9 @@ _PORT_BYTES_PER_CLOCK: Final = 64
 
 
 class KernelCard(NamedTuple):
-    """Physical figures of a card: bandwidth, dense rate of one format, multiprocessors, L2 cache, links and clock.
+    """Physical figures of a GPU: bandwidth, dense rate of one format, multiprocessors, L2 cache, links and clock.
 
-    `link_bytes_per_s` is the bandwidth to other cards in one direction.
+    `link_bytes_per_s` is the bandwidth to other GPUs in one direction.
     """
 
     bytes_per_s: float

@@ -1,4 +1,4 @@
-"""Fitted curves of kernels in the catalog, and the curve that applies to a card."""
+"""Fitted curves of kernels in the catalog, and the curve that applies to a GPU."""
 
 import json
 from collections.abc import Iterator
@@ -40,8 +40,8 @@ class KernelCurve(NamedTuple):
     """A fitted curve: its kernel, engine, number format and implementation, its parameters, and how well it fits.
 
     `head_sizes` are those of attention for which the engine uses this implementation. `median_error` and `error_90` are
-    relative errors on `rows` measurements to which it was not fitted; of a family or of all cards they are errors on
-    cards that were left out.
+    relative errors on `rows` measurements to which it was not fitted; of a family or of all GPUs they are errors on
+    GPUs that were left out.
     """
 
     kernel: str
@@ -56,7 +56,7 @@ class KernelCurve(NamedTuple):
 
 
 class FoundCurve(NamedTuple):
-    """The curve that applies to a card, and where it was measured."""
+    """The curve that applies to a GPU, and where it was measured."""
 
     curve: KernelCurve
     reach: Reach
@@ -79,9 +79,9 @@ class KernelTime(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def find_curve(gpu: Gpu, kernel: Kernel, engine: str, number_format: str, head_size: int = 0) -> FoundCurve | None:
-    """Return the curve of `kernel` that applies to `gpu`, or None if no card was measured in this format.
+    """Return the curve of `kernel` that applies to `gpu`, or None if no GPU was measured in this format.
 
-    It is the curve of the card itself, of its family, of cards with the same matrix instructions or of all cards, of
+    It is the curve of the GPU itself, of its family, of GPUs with the same matrix instructions or of all GPUs, of
     `engine` before other engines, and of the implementation with the right head size and the most measurements.
     """
     for same_engine in (True, False):
@@ -114,7 +114,7 @@ def multiplies_by_warp(gpu: Gpu) -> bool:
 
 
 def file_name(family: str) -> str:
-    """Return the name of the file with the curves of a family of cards."""
+    """Return the name of the file with the curves of a family of GPUs."""
     return f"family-{family.lower().replace(' ', '-')}"
 
 

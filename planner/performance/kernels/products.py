@@ -74,10 +74,10 @@ def matmul_seconds(curve: ProductCurve, shape: ProductShape, card: KernelCard) -
 
 
 class ExpertShape(NamedTuple):
-    """Sizes of a layer of routed experts on one card.
+    """Sizes of a layer of routed experts on one GPU.
 
     `tokens` of the whole group are routed to `chosen` of `experts` each, which `cards` share; an expert has `matrices`
-    (3 if gated) of `hidden` × `width`, the width on this card, with `weight_bytes` an element. `skewed` is 1 if a few
+    (3 if gated) of `hidden` × `width`, the width on this GPU, with `weight_bytes` an element. `skewed` is 1 if a few
     experts get most tokens, 0 if all get as many.
     """
 
@@ -97,7 +97,7 @@ class ExpertCurve(NamedTuple):
 
     `launch` thousand clock cycles; `matrix` share of the dense rate with many rows for each expert, `few` rows (in 32)
     below which it falls and `fall` how steeply; `memory` share of the bandwidth, `overlap` of both; `moved` passes over
-    inputs and results; `even` and `even_growth` how much more than the mean the fullest card gets if tokens are spread
+    inputs and results; `even` and `even_growth` how much more than the mean the fullest GPU gets if tokens are spread
     evenly, `uneven` and `uneven_growth` if not; `expert` the launch of each expert in tens of cycles; `prologue` inner
     steps (hundreds); `cache` share of the bandwidth of the L2 cache; `unit` share of that between one multiprocessor
     and the cache; `spread` and `clustered` how fast experts are touched with the number of rows.
@@ -123,15 +123,15 @@ class ExpertCurve(NamedTuple):
 
 
 def experts_seconds(curve: ExpertCurve, shape: ExpertShape, card: KernelCard) -> float:
-    """Return the seconds of a layer's routed experts on the fullest of the cards that share them.
+    """Return the seconds of a layer's routed experts on the fullest of the GPUs that share them.
 
     **Formula**: launch + (t_products^q + t_bytes^q + t_alone^q)^(1/q) + passes over the rows + launches of experts; the
     touched experts are E · (1 − e^(−rows ÷ E)), and products with few rows for each reach less of the rate.
 
     **Source**: grouped products of NVIDIA/cutlass; parameters fitted to ai-dynamo/aiconfigurator@095f58a, whose tokens
-    are spread evenly, or by a power law with the fullest card measured.
+    are spread evenly, or by a power law with the fullest GPU measured.
 
-    **Assumes** that a card computes no token more than once for each of its experts.
+    **Assumes** that a GPU computes no token more than once for each of its experts.
     """
     skew, even, held = shape.skewed, 1 - shape.skewed, shape.experts / shape.cards
     growth = float(shape.cards ** (curve.even_growth * even + curve.uneven_growth * skew))

@@ -1,4 +1,4 @@
-"""Time of a kernel on a card, with its range and where it was measured: the curves of the catalog and their laws."""
+"""Time of a kernel on a GPU, with its range and where it was measured: the curves of the catalog and their laws."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -38,7 +38,7 @@ _PASSES: Final[dict[Collective, float]] = {
 
 
 class CollectiveShape(NamedTuple):
-    """Sizes of a collective: the number of cards, and the bytes that each sends."""
+    """Sizes of a collective: the number of GPUs, and the bytes that each sends."""
 
     cards: float
     sent_bytes: float
@@ -47,8 +47,8 @@ class CollectiveShape(NamedTuple):
 class CollectiveCurve(NamedTuple):
     """Fitted parameters of a collective.
 
-    `launch` µs on 2 cards and `hops` how much longer it is on twice as many; `link` share of a card's link bandwidth on
-    2 cards and `crowd` how much of it is left on twice as many; `overlap` of the terms; `protocol` µs for √(1 MB), as
+    `launch` µs on 2 GPUs and `hops` how much longer it is on twice as many; `link` share of a GPU's link bandwidth on
+    2 GPUs and `crowd` how much of it is left on twice as many; `overlap` of the terms; `protocol` µs for √(1 MB), as
     it stands for messages that are too small for the full bandwidth and too large for the latency.
     """
 
@@ -63,7 +63,7 @@ class CollectiveCurve(NamedTuple):
 def collective_shape(operation: Collective, cards: int, size_bytes: float) -> CollectiveShape:
     """Return the shape of `operation` on `size_bytes` over `cards`.
 
-    **Formula**: each card sends (g − 1) / g of the bytes, an all-reduce twice as much.
+    **Formula**: each GPU sends (g − 1) / g of the bytes, an all-reduce twice as much.
 
     **Source**: NVIDIA/nccl-tests doc/PERFORMANCE.md.
     """
@@ -74,7 +74,7 @@ def collective_seconds(curve: CollectiveCurve, shape: CollectiveShape, card: Ker
     """Return the seconds of a collective within one machine.
 
     **Formula**: (t_latency^q + (bytes ÷ bandwidth)^q + (protocol · √bytes)^q)^(1/q), latency and bandwidth each with a
-    factor for every doubling of the cards.
+    factor for every doubling of the GPUs.
 
     **Source**: parameters fitted to ai-dynamo/aiconfigurator@095f58a (NCCL, oneCCL and the engines' own kernels).
 
@@ -88,7 +88,7 @@ def collective_seconds(curve: CollectiveCurve, shape: CollectiveShape, card: Ker
 
 
 class Law(NamedTuple):
-    """The law of a kernel: a function of its parameters, its shape and a card, and the class of the parameters."""
+    """The law of a kernel: a function of its parameters, its shape and a GPU, and the class of the parameters."""
 
     seconds: Callable[..., float]
     curve: Callable[..., tuple[float, ...]]
@@ -112,7 +112,7 @@ LAWS: Final[Mapping[str, Law]] = {
 
 
 class ElementFormat(NamedTuple):
-    """Bytes of an element of weights and of inputs, with their scales, and the card's rate for their products."""
+    """Bytes of an element of weights and of inputs, with their scales, and the GPU's rate for their products."""
 
     weight_bytes: float
     input_bytes: float

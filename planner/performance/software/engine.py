@@ -1,4 +1,4 @@
-"""Time behavior of programs: launch times, and the shares of a card's bandwidth and rates that kernels reach."""
+"""Time behavior of programs: launch times, and the shares of a GPU's bandwidth and rates that kernels reach."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,15 +60,15 @@ class Engine:
     """Time behavior of a serving program; by default kernels are launched together, as with CUDA graphs.
 
     `layer_seconds` are spent for each layer of each pass: the launch of its kernels and the gaps between them. If they
-    are launched one by one from Python (`eager`), the host runs ahead of the card, and only the longer of both counts,
-    on the card with the gaps between the `eager_kernels` of a layer.
+    are launched one by one from Python (`eager`), the host runs ahead of the GPU, and only the longer of both counts,
+    on the GPU with the gaps between the `eager_kernels` of a layer.
     `quantised_layer_seconds` is the same for formats whose names begin with its keys. `expert_layer_seconds` are
     added for layers with routed experts, whose routing takes more kernels; where they were not measured, as much as for
     `expert_kernels` of the `layer_kernels` of a layer. `float4_experts` are the shares of the bandwidth that reading
     experts in 4-bit floats reaches. `sequence_seconds` are spent for each
     sequence of each pass (scheduling, sampling), and `pass_seconds` for the pass itself, on the host; with
-    `schedules_ahead`, while the card works on the pass before. `chunk` is the most tokens of one pass of a prompt, None
-    for no limit. `compute_share` is the fraction that its products reach of the card's large ones. `pointwise_share` is
+    `schedules_ahead`, while the GPU works on the pass before. `chunk` is the most tokens of one pass of a prompt, None
+    for no limit. `compute_share` is the fraction that its products reach of the GPU's large ones. `pointwise_share` is
     the fraction of passes over memory that fused kernels still make. `unpacks` means that quantised weights are
     dequantised to 16 bits before a product with many rows, with `packed_experts` but those of experts.
     `elementwise_kernels` are those of a layer if the results of
@@ -76,17 +76,17 @@ class Engine:
     multiprocessor if they load one number at a time. `multiplies_stored` means that its products read fp8 and NVFP4 as
     stored, and `reads_float4` that it has kernels that read 4-bit floats. `batches_continuously` means that a new
     request replaces each that ends. `overlaps_stages` means that the stages of a pipeline decode different sequences at
-    once. `older_host_slowdown` is how much longer launches take in hosts of older cards, and `stacked_layer_seconds`
+    once. `older_host_slowdown` is how much longer launches take in hosts of older GPUs, and `stacked_layer_seconds`
     the time of a layer with stacked memory, whose hosts have slower processors. `layer_clock_hz` is the clock of the
-    card on which `layer_seconds` of a CUDA graph was measured: the card itself starts its kernels, and takes longer
-    with a lower clock. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
+    GPU on which `layer_seconds` of a CUDA graph was measured: the GPU itself starts its kernels, and takes longer
+    with a lower clock. With formats that begin with one of `waits_with`, eager launches do not run ahead of the GPU.
     A pass over prompts with more than `graph_rows` tokens is no CUDA graph: Python launches a layer in
     `eager_layer_seconds`, one with routed experts in `eager_expert_layer_seconds` more, one with a delta net in
-    `eager_delta_layer_seconds`, beside the card's work. `fuses_delta_nets` means that one kernel takes a delta net
-    through a prompt where the card has it.
+    `eager_delta_layer_seconds`, beside the GPU's work. `fuses_delta_nets` means that one kernel takes a delta net
+    through a prompt where the GPU has it.
     `kernels` is the name of its tables of measured kernels, if their sum is the time of a pass, and `kernel_formats`
     are the tables' formats of products of which that is so, `kernel_memory` the kinds of memory on which it is.
-    `measured_decoding` and `measured_prompts` are the families of cards on which it was measured, by `sources` sources.
+    `measured_decoding` and `measured_prompts` are the families of GPUs on which it was measured, by `sources` sources.
     """
 
     name: str
@@ -157,7 +157,7 @@ class Engine:
         return plain + work.delta_net_layers * self.eager_delta_layer_seconds
 
     def passes_in_stages(self, _work: PassWork, costs: Sequence[float], stages: int) -> float:
-        """Return the time of a prompt whose chunks take `costs` on one card, one after the other, in `stages`.
+        """Return the time of a prompt whose chunks take `costs` on one GPU, one after the other, in `stages`.
 
         **Formula**: (Σ costs + (p − 1) · their mean) ÷ p: all stages work, but for those that wait for the first chunk.
         """
@@ -197,7 +197,7 @@ class Engine:
         return 1.0
 
     def cache_cards(self, work: PassWork, cards: int) -> int:
-        """Return the number of cards over which the KV cache is split; further cards hold copies.
+        """Return the number of GPUs over which the KV cache is split; further GPUs hold copies.
 
         **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`).
         """
@@ -211,11 +211,11 @@ class Engine:
         return 3
 
     def schedulers(self, _work: PassWork, _cards: int) -> int:
-        """Return how many processes on the host share the scheduling of the sequences of tensor-parallel cards."""
+        """Return how many processes on the host share the scheduling of the sequences of tensor-parallel GPUs."""
         return 1
 
     def product_format(self, gpu: Gpu, weights: str, compute: str) -> str:
-        """Return the format of the matrix products: the weight format if program and card support it."""
+        """Return the format of the matrix products: the weight format if program and GPU support it."""
         scheme = SCHEMES.get(weights)
         family = scheme.family if scheme else "plain"
         if self.multiplies_stored and family == "float8" and gpu.rate("fp8"):
@@ -238,7 +238,7 @@ class TrainingPace:
     """Time behavior of a training program; the defaults are those of transformers' layers."""
 
     def exchanged_format(self, workload: Training, trained: str) -> str:
-        """Return the format in which parameters and gradients are sent between cards; `trained` is the stored format.
+        """Return the format in which parameters and gradients are sent between GPUs; `trained` is the stored format.
 
         It has 16 bits if states are sharded.
         """

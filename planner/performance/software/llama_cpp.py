@@ -111,7 +111,7 @@ class LlamaCppEngine(Engine):
         return super().work(architecture, weights)._replace(pointwise_bytes=moved)
 
     def passes_in_stages(self, work: PassWork, costs: Sequence[float], stages: int) -> float:
-        """Return the time of a prompt in `stages` on as many cards whose chunks take `costs` on one card.
+        """Return the time of a prompt in `stages` on as many GPUs whose chunks take `costs` on one GPU.
 
         **Formula**: a stage of a chunk starts after that of the chunk before, after the stage before, and when it is
         launched: after all launches before it, and once the fourth chunk before is through with the stage. The thread
@@ -150,14 +150,14 @@ class LlamaCppEngine(Engine):
         return _UNFUSED_CACHE[memory_class(gpu)] if unfused else super().cache_share(gpu, unfused=unfused)
 
     def rate(self, gpu: Gpu, dtype: str) -> float | None:
-        """Return the dense rate with 16-bit accumulation, which GeForce cards do not halve: half the int8 rate."""
+        """Return the dense rate with 16-bit accumulation, which GeForce GPUs do not halve: half the int8 rate."""
         plain, narrow = dense_ops_per_s(gpu, dtype), gpu.rate("int8")
         if plain is None or narrow is None or dtype != "fp16" or gpu.vendor != "NVIDIA":
             return plain
         return max(plain, narrow.ops_per_s / 2 / gpu.device_count)
 
     def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
-        """Return the share of the dense rate that products reach: on NVIDIA's cards those of cuBLAS."""
+        """Return the share of the dense rate that products reach: on NVIDIA's GPUs those of cuBLAS."""
         if gpu.vendor == "NVIDIA":
             found = super().product_share(gpu, dtype)
             return found._replace(fraction=share_within_power_limit(gpu, found.fraction))

@@ -11,14 +11,14 @@ from planner.performance.software.vllm import EAGER_LAYER_SECONDS
 
 class _TensorRtLlm(Engine):
     def cache_cards(self, work: PassWork, cards: int) -> int:
-        """Return `cards`: the cards in a tensor-parallel group cache different sequences, without copies.
+        """Return `cards`: the GPUs in a tensor-parallel group cache different sequences, without copies.
 
         **Source**: TensorRT-LLM `enable_attention_dp`.
         """
         return cards
 
     def schedulers(self, work: PassWork, cards: int) -> int:
-        """Return `cards` for networks with routed experts, each of whose cards schedules the sequences that it caches.
+        """Return `cards` for networks with routed experts, each of whose GPUs schedules the sequences that it caches.
 
         **Source**: NVIDIA/TensorRT-LLM perf-overview: `enable_attention_dp` for Qwen3 MoE, Llama 4 Maverick and
         gpt-oss.

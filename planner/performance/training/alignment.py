@@ -39,7 +39,7 @@ def aligned_time(
     """Return the time of one optimizer step of `workload`, whose objective is DPO, PPO or GRPO, on `cards`.
 
     Samples are prompts, or pairs in DPO; tokens are those that are trained. A measured speed replaces the estimate,
-    scaled if it was measured on other cards.
+    scaled if it was measured on other GPUs.
 
     **Formula**: generation + scores + training step (+ that of the value model) + weight sync.
 

@@ -1,4 +1,4 @@
-"""Work of one micro-batch on one card (products, attention, bytes that others move), and its time by operation."""
+"""Work of one micro-batch on one GPU (products, attention, bytes that others move), and its time by operation."""
 
 from math import hypot
 from typing import Final, NamedTuple
@@ -44,7 +44,7 @@ _BASE_BYTES: Final = 2
 
 
 class MicroBatch(NamedTuple):
-    """Work of one micro-batch on one card.
+    """Work of one micro-batch on one GPU.
 
     `kept_bytes` are saved by its forward pass for the backward pass, a measure of what element-wise operations read and
     write. `weight_gradient_share` is the share of the matrices that have gradients of their own; `casts_apart` means
@@ -73,9 +73,9 @@ class MicroBatch(NamedTuple):
 def sequences_work(
     architecture: Architecture, sequences: float, length: int, context: int, setting: TimeSetting
 ) -> ForwardWork:
-    """Return the work of a forward pass over a card's `length` tokens of each sequence, which `context` cards share.
+    """Return the work of a forward pass over a GPU's `length` tokens of each sequence, which `context` GPUs share.
 
-    Every token attends to its whole sequence, on whichever card it is, or to its own sample if samples are packed.
+    Every token attends to its whole sequence, on whichever GPU it is, or to its own sample if samples are packed.
     """
     work, whole = forward_work(architecture, sequences, length), length * context
     reads = min(setting.packed_tokens or whole, whole)
@@ -88,7 +88,7 @@ def sequences_work(
 def micro_batch(
     architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, setting: TimeSetting
 ) -> MicroBatch:
-    """Return one card's work in a micro-batch; `architecture` is the card's share of `whole`, `own` its workload.
+    """Return one GPU's work in a micro-batch; `architecture` is the GPU's share of `whole`, `own` its workload.
 
     **Source**: the bytes that operators save: `planner.memory.training.autograd.layer`.
     """
@@ -127,7 +127,7 @@ of every step by its softmax and sums it, and the backward pass sums the derivat
 
 
 def _merged_bytes(architecture: Architecture, tokens: int, context: int) -> float:
-    """Return the bytes that a pass moves to sum the parts of ring attention over `context` cards; 0 on one card."""
+    """Return the bytes that a pass moves to sum the parts of ring attention over `context` GPUs; 0 on one GPU."""
     if context == 1:
         return 0.0
     widths = [group.count * _query_width(group.layer.mixer) for group in architecture.main.groups]
@@ -201,7 +201,7 @@ PFLOP/s on an H100 (Shah et al. 2024, arXiv 2407.08608). On other cards none is 
 
 
 class CardRates(NamedTuple):
-    """Dense rates and memory bandwidth of a card, and the share of them that each kind of work achieves.
+    """Dense rates and memory bandwidth of a GPU, and the share of them that each kind of work achieves.
 
     `narrow` is the rate of products inside layers, `matrix` that of attention and the head; `memory` what element-wise
     operations reach of `bandwidth`; `source` names the measurements that the shares are fitted to.
@@ -263,7 +263,7 @@ def _reached_matrix_share(gpu: Gpu, classes: EfficiencyClasses, bits: InputBits)
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
-    """Return the format of attention and output head; cards without bf16 or tf32, or with a slow fp16, use fp32.
+    """Return the format of attention and output head; GPUs without bf16 or tf32, or with a slow fp16, use fp32.
 
     **Source**: NVIDIA architecture whitepapers: bf16 and tf32 since Ampere; fp16: `reach.dense_ops_per_s`.
     """
@@ -309,14 +309,14 @@ class MicroBatchTime(NamedTuple):
 
     @property
     def device_seconds(self) -> float:
-        """Return the card's computation time in seconds, without waits for the host."""
+        """Return the GPU's computation time in seconds, without waits for the host."""
         layers = self.products_forward + self.products_backward + self.attention_forward + self.attention_backward
         elements = self.elements_forward + self.elements_backward
         return layers + elements + self.head + self.recomputed + self.dequantised
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of card and host together: long kernels hide the launches queued behind them.
+        """Return the seconds of GPU and host together: long kernels hide the launches queued behind them.
 
         **Formula**: √(device² + host²), the longer of both where one is much longer.
 
@@ -326,14 +326,14 @@ class MicroBatchTime(NamedTuple):
 
     @property
     def hidden_host_seconds(self) -> float:
-        """Return the seconds of launches that overlap with the card's work."""
+        """Return the seconds of launches that overlap with the GPU's work."""
         return self.host - (self.seconds - self.device_seconds)
 
 
 def micro_batch_time(
     batch: MicroBatch, rates: CardRates, checkpointing: Checkpointing, *, fused_attention: bool
 ) -> MicroBatchTime:
-    """Return the time of the micro-batch `batch` on a card with `rates`.
+    """Return the time of the micro-batch `batch` on a GPU with `rates`.
 
     **Formula**: forward and 1 + w times forward; w is 1 where weights have gradients. Selective checkpoints compute
     attention and element-wise operations again, full ones the whole layer.
@@ -418,7 +418,7 @@ def size_share(product: MatrixProduct, rates: CardRates, *, wide: bool = False) 
 
     **Formula**: (t(16,384) ÷ 16,384) ÷ (t(rows) ÷ rows), and no more than 1.
 
-    **Source**: measured products on this card, its family or all cards (`planner.performance.kernels`).
+    **Source**: measured products on this GPU, its family or all GPUs (`planner.performance.kernels`).
     """
     columns = max(product.outputs, _EXPERT_COLUMNS) if product.expert else product.outputs
     kernel, library = rates.wide_kernel if wide else rates.narrow_kernel, rates.classes.library

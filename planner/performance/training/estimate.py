@@ -1,4 +1,4 @@
-"""Time of a training step on the chosen cards: its interval, its terms with formulas, and what limits it."""
+"""Time of a training step on the chosen GPUs: its interval, its terms with formulas, and what limits it."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -36,10 +36,10 @@ def training_time(
     setting: TimeSetting,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
-    """Return the time of one optimizer step of `workload` on `cards`, as the slowest card determines it.
+    """Return the time of one optimizer step of `workload` on `cards`, as the slowest GPU determines it.
 
     A measured speed in `setting` replaces the estimate, scaled by the ratio of the two estimates if it was measured on
-    other cards, of the kind `measured_on`.
+    other GPUs, of the kind `measured_on`.
     """
     if architecture.kind == "diffusion":
         return _unsupported_result(_DIFFUSION)
@@ -120,7 +120,7 @@ def _with_throughput(
 
 
 def _assumption_notes(step: TrainingStep, workload: Training) -> tuple[str, ...]:
-    """Return notes on the assumed links between cards and on uncounted work."""
+    """Return notes on the assumed links between GPUs and on uncounted work."""
     found = []
     if step.transfers:
         links = step.links
@@ -160,7 +160,7 @@ def _scaled_to_measurement(
 def _estimate_on_measured_cards(
     architecture: Architecture, workload: Training, setting: TimeSetting, gpu: Gpu, number: int
 ) -> TimeResult:
-    """Return the time estimate for the cards on which the user measured a speed, with their default links."""
+    """Return the time estimate for the GPUs on which the user measured a speed, with their default links."""
     try:
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
         filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
@@ -182,7 +182,7 @@ def step_spread_factor(step: TrainingStep, gpu: Gpu, narrow: MatrixFormat) -> fl
     """Return the factor by which a step may take longer or shorter; one case in ten lies beyond each end.
 
     **Formula**: the factor of the family, times one for routed experts, times one that grows with the share of the step
-    in which the card waits.
+    in which the GPU waits.
     """
     sources = training_sources(matrix_family(gpu), INPUT_BITS[narrow])
     found = spread_factor("fine-tuning" if step.batch.adapted else "training", sources)
@@ -191,7 +191,7 @@ def step_spread_factor(step: TrainingStep, gpu: Gpu, narrow: MatrixFormat) -> fl
 
 
 def waiting_share(step: TrainingStep) -> float:
-    """Return the share of a step in which the card waits for launches or for other cards."""
+    """Return the share of a step in which the GPU waits for launches or for other GPUs."""
     passes = step.passes
     waiting = step.micro_batches * (passes.seconds - passes.device_seconds) + sum(
         [one.exposed_seconds for one in step.transfers]

@@ -40,10 +40,10 @@ _MASTER_BYTES: Final = 4
 
 
 class OptimizerTraffic(NamedTuple):
-    """Memory traffic of an optimizer step on one card: trained parameters, and bytes moved on the card or offloaded.
+    """Memory traffic of an optimizer step on one GPU: trained parameters, and bytes moved on the GPU or offloaded.
 
     `copied_bytes` cross the link to the host; `offloaded_bytes` are read and written there, at `offload_bytes_per_s`
-    for all cards of a node.
+    for all GPUs of a node.
     """
 
     parameters: int
@@ -54,7 +54,7 @@ class OptimizerTraffic(NamedTuple):
 
 
 def optimizer_traffic(architecture: Architecture, workload: Training, gathered_bytes: float) -> OptimizerTraffic:
-    """Return the memory traffic of an optimizer step; `gathered_bytes` is the size of all parameters in a card's share.
+    """Return the memory traffic of an optimizer step; `gathered_bytes` is the size of all parameters in a GPU's share.
 
     **Formula**: gradients read, parameters and states read and written, each by the replicas that share them.
     If offloaded, gradients are sent to the host and parameters back; offloaded parameters once more for each pass.
@@ -85,7 +85,7 @@ def trained_parameter_bytes(workload: Training) -> int:
 
 
 def exchanged_element_bytes(workload: Training) -> int:
-    """Return the bytes of one parameter or gradient sent between cards: 2 if optimizer states are sharded."""
+    """Return the bytes of one parameter or gradient sent between GPUs: 2 if optimizer states are sharded."""
     return ELEMENT_BYTES[training_pace(workload).exchanged_format(workload, _trained_parameter_format(workload))]
 
 
@@ -104,15 +104,15 @@ class OverlappedTransfer(NamedTuple):
 
     @property
     def exposed_seconds(self) -> float:
-        """Return the seconds in which cards wait for this transfer."""
+        """Return the seconds in which GPUs wait for this transfer."""
         return self.sent.seconds - self.overlapped_seconds
 
 
 class TrainingStep(NamedTuple):
-    """One optimizer step on one kind of card: seconds by kind of work, and counts of tokens, samples and FLOPs.
+    """One optimizer step on one kind of GPU: seconds by kind of work, and counts of tokens, samples and FLOPs.
 
     `bubble` is the time that a pipeline's slowest stage waits for the others, `loading` that of loading the samples;
-    `node_cards` is the number of cards that share a host.
+    `node_cards` is the number of GPUs that share a host.
     """
 
     rates: CardRates
@@ -150,7 +150,7 @@ def training_step_on(
     setting: TimeSetting,
     classes: EfficiencyClasses = MEASURED,
 ) -> TrainingStep | str:
-    """Return the optimizer step of `workload` on cards `gpu`, or a sentence with the reason why it cannot be timed.
+    """Return the optimizer step of `workload` on GPUs `gpu`, or a sentence with the reason why it cannot be timed.
 
     **Formula**: m · (forward + backward) + bubble + exposed transfers + optimizer + offload, and no less than loading
     takes; bubble = (p − 1) ÷ v · (forward + backward).
@@ -207,7 +207,7 @@ def _distinct_shares(ranks: Iterable[Rank]) -> Iterable[tuple[Architecture, Trai
 
 
 def step_traffic(share: Architecture, workload: Training, batch: MicroBatch) -> LinkTraffic:
-    """Return the quantities that determine the communication of a card with the network share `share`."""
+    """Return the quantities that determine the communication of a GPU with the network share `share`."""
     blocks = [group.layer.feed_forward for group in share.main.groups]
     element = ELEMENT_BYTES[product_format(workload.compute)]
     quantised = workload.weights is not None and SCHEMES[workload.weights].family != "plain"
@@ -228,7 +228,7 @@ def overlapped_seconds(sent: Transfer, passes: MicroBatchTime, count: int, class
     """Return the seconds of a transfer that overlap with computation, at most the seconds of that computation.
 
     **Source**: the share that is never hidden is fitted (`EfficiencyClasses.exposed`): first and last layers, and the
-    cards' multiprocessors that copying occupies.
+    GPUs' multiprocessors that copying occupies.
     """
     computation: dict[OverlapTarget, float] = {
         "passes": count * passes.device_seconds,

@@ -26,7 +26,7 @@ class PlanChange(NamedTuple):
     workload fields that change, with a mapping for the fields of a part; `hardware` are fields of the plan.
     `slower_by_about` is a factor on the time, None for an unknown slowdown; `kept` is the fraction of the requested
     work that is still done. `needs` are further requirements, and `keeps` is what stays unchanged. `native_bf16` limits
-    a change to cards with or without native bf16, and `shares_states` to plans with several cards that can shard their
+    a change to GPUs with or without native bf16, and `shares_states` to plans with several GPUs that can shard their
     states.
     """
 

@@ -34,7 +34,7 @@ class ChangedPlan(NamedTuple):
 
     @property
     def used_bytes(self) -> int:
-        """Return the memory used on the card after the changes, including the memory used by other programs."""
+        """Return the memory used on the GPU after the changes, including the memory used by other programs."""
         return self.fit.total_bytes + self.plan.workload.other_processes_bytes
 
 
@@ -127,7 +127,7 @@ def _nearest_not_fitting(candidates: Iterable[ChangedPlan]) -> list[ChangedPlan]
 
 
 def _cheap_not_fitting(singles: Iterable[ChangedPlan], except_for: list[ChangedPlan]) -> list[ChangedPlan]:
-    """Return the changes that do not fit yet, but cost no work and risk nothing: with them fewer cards are enough."""
+    """Return the changes that do not fit yet, but cost no work and risk nothing: with them fewer GPUs are enough."""
     return [
         changed
         for changed in singles

@@ -1,4 +1,4 @@
-"""Renting and owning capable cards: offers and ownership costs as hardware options."""
+"""Renting and owning capable GPUs: offers and ownership costs as hardware options."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ _OF_PLANS_CARDS: Final = ("card_price_usd", "server_price_usd", "server_power_wa
 
 @dataclass(frozen=True, slots=True)
 class CapableCards:
-    """Cards that can do the job, with their sharing and memory verdict, throughput, and the demand on them."""
+    """GPUs that can do the job, with their sharing and memory verdict, throughput, and the demand on them."""
 
     gpu: Gpu
     variant: PlanVariant
@@ -50,12 +50,12 @@ class CapableCards:
 
     @property
     def count(self) -> int:
-        """Return the number of cards of one copy."""
+        """Return the number of GPUs of one copy."""
         return self.variant.plan.count
 
 
 class Market(NamedTuple):
-    """Terms of the plan, catalog, wish and day, by which cards are priced, and the reasons why others were left out."""
+    """Terms of the plan, catalog, wish and day, by which GPUs are priced, and the reasons why others were left out."""
 
     plan: Plan
     catalog: Catalog
@@ -69,7 +69,7 @@ class Market(NamedTuple):
 
 
 def rent_options(market: Market, capable: Mapping[str, CapableCards]) -> Iterator[HardwareOption]:
-    """Yield the options of renting the cards, by their offers."""
+    """Yield the options of renting the GPUs, by their offers."""
     wish, catalog = market.wish, market.catalog
     if "rent" not in wish.having:
         return
@@ -109,7 +109,7 @@ def _rented_option(cards: CapableCards, row: OfferRow) -> HardwareOption:
 
 
 def own_options(market: Market, capable: Mapping[str, CapableCards]) -> Iterator[HardwareOption]:
-    """Yield the options of owning the cards, where they can be bought and placed."""
+    """Yield the options of owning the GPUs, where they can be bought and placed."""
     if "own" not in market.wish.having:
         return
     for cards in capable.values():
@@ -132,7 +132,7 @@ def _ownership_case(market: Market, cards: CapableCards) -> RentOrBuyCase:
 
 
 def _terms_for(plan: Plan, gpu: Gpu, cards: int) -> CostTerms:
-    """Return the plan's terms for cards of this kind: what is known of the plan's own cards holds for no others."""
+    """Return the plan's terms for GPUs of this kind: what is known of the plan's own GPUs holds for no others."""
     if gpu.id == plan.gpu and (cards <= plan.count or not plan.cost.buy.owned):
         return plan.cost
     bought = plan.cost.buy.evolve(**dict.fromkeys(_OF_PLANS_CARDS), owned=False)
@@ -150,7 +150,7 @@ def _desk_obstacle(market: Market, case: RentOrBuyCase) -> str | None:
 
 
 def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> HardwareOption:
-    """Return the option of owning the cards: all costs over the horizon, divided among its runs or months."""
+    """Return the option of owning the GPUs: all costs over the horizon, divided among its runs or months."""
     years, demand = case.horizon_years, cards.demand
     # A run that is done once is all of it; other periods have the same cost each, as in the Cost tab.
     periods = 1.0 if case.once else annuity(case.discount_rate, years) * demand.per_year(years)
@@ -189,7 +189,7 @@ def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> H
 
 
 def _old_price_remarks(price: Figure, gpu: Gpu, today: date) -> Iterator[str]:
-    """Yield a remark if the only known price of a card is so old that it can no longer be bought for it."""
+    """Yield a remark if the only known price of a GPU is so old that it can no longer be bought for it."""
     is_launch_price = price.date is None and price.certainty == "assumed"
     dated = gpu.released if is_launch_price else price.date
     if dated is not None and price.certainty != "yours" and today.year - int(dated[:4]) >= _OLD_PRICE_YEARS:
@@ -201,14 +201,14 @@ def _uncertain_deviations(deviations: Mapping[str, float], uncertain: tuple[str,
 
 
 def _network_fields(cards: CapableCards, cards_per_machine: int) -> dict[str, object]:
-    """Return the network that the cards of one copy need between their machines, empty if they need none."""
+    """Return the network that the GPUs of one copy need between their machines, empty if they need none."""
     if cards.linked_cards <= cards_per_machine:
         return {}
     return {"network_bytes_per_s": links_of(cards.gpu, cards.variant.plan.timing).network_bytes_per_s}
 
 
 def _common_fields(cards: CapableCards) -> dict[str, object]:
-    """Return the fields that renting and owning the same cards have in common."""
+    """Return the fields that renting and owning the same GPUs have in common."""
     power, scheme = cards.gpu.drawn_watts, cards.shared.scheme
     return {
         "gpu": cards.gpu.id,

@@ -1,4 +1,4 @@
-"""Search for the hardware of a service: the fewest dollars, cards or watts with which its targets hold."""
+"""Search for the hardware of a service: the fewest dollars, GPUs or watts with which its targets hold."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +61,7 @@ _UNSHARED: Final = "its software cannot share the model between so many GPUs"
 
 
 class Configuration(NamedTuple):
-    """Cards of one replica with the settings to try, and what one replica costs, by the wish's objective."""
+    """GPUs of one replica with the settings to try, and what one replica costs, by the wish's objective."""
 
     plan: Plan
     evaluation: Evaluation
@@ -77,7 +77,7 @@ class Configuration(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """The plan and traffic of a search, its targets, and the market of its cards."""
+    """The plan and traffic of a search, its targets, and the market of its GPUs."""
 
     plan: Plan
     architecture: Architecture
@@ -176,7 +176,7 @@ def _question(
 
 
 def _variants(question: _Question) -> Iterator[tuple[Plan, tuple[str, ...], int]]:
-    """Yield the plan with each choice of settings and each number of cards for a replica, with what was changed."""
+    """Yield the plan with each choice of settings and each number of GPUs for a replica, with what was changed."""
     wish, plan = question.wish, question.plan
     assert isinstance(plan.workload, Inference)
     for count in sorted(set(wish.cards_per_replica)):
@@ -216,7 +216,7 @@ def _changes(plan: Plan, weights: str | None, cache: str, tokens: int | None) ->
 
 
 def _configurations(question: _Question, plan: Plan, changes: tuple[str, ...], count: int) -> Iterator[Configuration]:
-    """Yield the configurations of `count` cards for each replica on which the plan fits and that can be had."""
+    """Yield the configurations of `count` GPUs for each replica on which the plan fits and that can be had."""
     market, catalog = question.market, question.market.catalog
     evaluations: dict[str, Evaluation] = {}
     for gpu in _obtainable(question, count):
@@ -245,7 +245,7 @@ def _configurations(question: _Question, plan: Plan, changes: tuple[str, ...], c
 
 
 def _obtainable(question: _Question, count: int) -> Iterator[Gpu]:
-    """Yield the cards of the wish that can be rented or bought."""
+    """Yield the GPUs of the wish that can be rented or bought."""
     wish, market = question.wish, question.market
     offered = (
         {card for offer in market.catalog.offers for card in offer.cards} if "rent" in wish.having else frozenset()
@@ -261,7 +261,7 @@ def _obtainable(question: _Question, count: int) -> Iterator[Gpu]:
 
 
 def _evaluated(question: _Question, plan: Plan, gpu: Gpu, count: int) -> Evaluation | None:
-    """Return the plan evaluated on `count` cards that hold one copy together, None if its software cannot do that."""
+    """Return the plan evaluated on `count` GPUs that hold one copy together, None if its software cannot do that."""
     catalog, workload = question.market.catalog, plan.workload
     if count == 1:
         return evaluate(plan.evolve(gpu=gpu.id, count=1), catalog)
@@ -306,7 +306,7 @@ def _cached_share(traffic: Traffic, prompt: float) -> float:
 
 
 def _need(wish: ServingWish, hardware: HardwareOption | None, gpu: Gpu, cards: int) -> float | None:
-    """Return what cards need by the wish's objective, None if that is unknown."""
+    """Return what GPUs need by the wish's objective, None if that is unknown."""
     if wish.objective == "cards":
         return float(cards)
     if wish.objective == "watts":
@@ -317,7 +317,7 @@ def _need(wish: ServingWish, hardware: HardwareOption | None, gpu: Gpu, cards: i
 def _cheapest(
     market: Market, evaluations: Mapping[str, Evaluation], replicas: Mapping[str, int]
 ) -> dict[str, HardwareOption]:
-    """Return the cheapest way to have so many replicas of each kind of card for a month, day and night."""
+    """Return the cheapest way to have so many replicas of each kind of GPU for a month, day and night."""
     capable = {}
     for gpu_id, evaluation in evaluations.items():
         time, hours = evaluation.time, HOURS_PER_MONTH * replicas[gpu_id]
@@ -417,7 +417,7 @@ class _State:
 
 
 def _rank(wish: ServingWish, option: ServingOption) -> tuple[bool, bool, float, int, str]:
-    """Return the sort key: cards of measured families at current prices first, then what an option needs least of."""
+    """Return the sort key: GPUs of measured families at current prices first, then what an option needs least of."""
     had = option.hardware
     unsure = had is not None and had.basis == "unmeasured"
     old = wish.objective == "usd" and (had is None or not had.current)

@@ -1,4 +1,4 @@
-"""Traffic of a plan's service, and what its requests take on its own cards, at that traffic and over the rate."""
+"""Traffic of a plan's service, and what its requests take on its own GPUs, at that traffic and over the rate."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean
@@ -91,7 +91,7 @@ def deploy_plan(
     """Return the deployment of `plan` for this traffic, or the reason why there is none.
 
     Raises:
-        SpecError: If the plan names a model or a card that the catalog does not have.
+        SpecError: If the plan names a model or a GPU that the catalog does not have.
     """
     if plan.model.trace is not None:
         return _TRACED
@@ -194,13 +194,13 @@ def served_plan(plan: Plan, program: str | None = None) -> Plan:
 
 
 def with_replicas(plan: Plan, replicas: int) -> Plan:
-    """Return the plan of one replica with `replicas` of them, each on as many cards as `plan` has."""
+    """Return the plan of one replica with `replicas` of them, each on as many GPUs as `plan` has."""
     parallel = plan.workload.parallel.evolve(data=replicas, sharing="manual")
     return plan.evolve(count=plan.count * replicas, workload=plan.workload.evolve(parallel=parallel))
 
 
 def in_groups(evaluation: Evaluation, groups: int) -> Plan:
-    """Return an evaluated plan on `groups` groups of its cards, each of which shares the model as it does now."""
+    """Return an evaluated plan on `groups` groups of its GPUs, each of which shares the model as it does now."""
     parallel = evaluation.workload.parallel
     replicas = (parallel.data or 1) * groups
     workload = evaluation.plan.workload.evolve(
