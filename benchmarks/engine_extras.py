@@ -176,8 +176,8 @@ def cache_figures(catalog: Catalog) -> Iterator[Figure]:
     found = deploy_evaluated(evaluation, ServingSetup())
     assert not isinstance(found, str)
     for tokens, published in ((500, 2.0), (90_000, 22.0)):
-        brought = tokens * found.ram_token_seconds + decoding_step_time(found.run, 1, tokens).seconds
-        times = prompt_time(found.run, 1, tokens).seconds / brought
+        brought = tokens * found.ram_token_seconds + decoding_step_time(found.served, 1, tokens).seconds
+        times = prompt_time(found.served, 1, tokens).seconds / brought
         yield Figure(f"cache of {tokens:,} tokens from RAM, times as fast as a prompt", published, times, blog)
 
 

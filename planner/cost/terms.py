@@ -114,7 +114,7 @@ DEFAULT_JOBS: Final[Mapping[str, Job]] = MappingProxyType(
 
 
 Side = Literal["rent", "buy"]
-"""Way to have cards; of cards that are owned already, "buy" means to use them."""
+"""Way to have GPUs; of GPUs that are owned already, "buy" means to use them."""
 RentMode = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
 RENT_MODES: Final[tuple[RentMode, ...]] = get_args(RentMode)
 CURRENT_DAYS: Final = 90

@@ -41,7 +41,7 @@ _FOLLOWED: Final = frozenset(
         *("hardware_thermal_fraction", "software_thermal_fraction", "power_capped_fraction"),
     )
 )
-"""Quantities of cards whose course the diagnosis needs."""
+"""Quantities of GPUs whose course the diagnosis needs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class DriverCalls:
 
 
 ALL_CARDS: Final = ""
-"""Subject of a driver call that concerns no single card."""
+"""Subject of a driver call that concerns no single GPU."""
 
 _FIRST_PAUSE_SECONDS: Final = 1.0
 # Shorter than the time after which a sampler that reads no GPU is killed.

@@ -41,7 +41,7 @@ BAD_TEXT: Final = -1
 """Return code for an NVML string that cannot be decoded; it is ours, not one of NVML's codes."""
 
 CARD_GONE_CODES: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
-"""NVML codes after which the card must not be queried again."""
+"""NVML codes after which the GPU must not be queried again."""
 SESSION_OVER_CODES: Final = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH})
 """NVML codes after which NVML must be initialized again."""
 

@@ -33,7 +33,7 @@ SPREADS: Final[Mapping[Kind, Spreads]] = {
 
 **Source**: benchmarks/throughput_accuracy.py, "left out". A class with fewer sources has no smaller factor than one
 with more; those of prefill are of its rows together, of which three have several. Where none measured such work it is
-1.6, the survey's factor for unknown cards, or more where rows have more.
+1.6, the survey's factor for unknown GPUs, or more where rows have more.
 """
 ONE_SOURCE: Final = "One source alone measured such work, so the interval is as wide as without it."
 
@@ -48,7 +48,7 @@ CALIBRATED_SPREAD: Final = 1.1
 """Spread factor after calibration in the same setup, within which four of five steps lie: per-model calibration leaves
 2 to 5 %, other nodes of the same kind differ by 4 % (MLPerf) to 11 % (community runs)."""
 CARRIED_OVER_SPREAD: Final = 1.15
-"""Spread factor after calibration on another card: the speed ratio of two cards predicts the speed of other models
+"""Spread factor after calibration on another GPU: the speed ratio of two GPUs predicts the speed of other models
 within 4 to 7 % (timm, 3090 to 5090)."""
 _TIMES: Final = ("seconds", "first_token_seconds", "output_token_seconds")
 _RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")

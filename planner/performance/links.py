@@ -21,24 +21,24 @@ _ALL_REDUCE_BYTES_PER_S: Final[dict[str, tuple[float, float, float]]] = {
     "PCIe 5": (39e9, 26e9, 25e9),
     "PCIe 4": (20e9, 8.4e9, 4.3e9),
 }
-"""Bus bandwidth of all-reduce on 2, 4 and 8 cards, in bytes per second. The values for PCIe 4.0 are geometric means of
-two kinds of machine: L40S without peer access (5.5 GB/s on 4 cards, 1.5 on 8), and the shares that PCIe 5.0 reaches."""
+"""Bus bandwidth of all-reduce on 2, 4 and 8 GPUs, in bytes per second. The values for PCIe 4.0 are geometric means of
+two kinds of machine: L40S without peer access (5.5 GB/s on 4 GPUs, 1.5 on 8), and the shares that PCIe 5.0 reaches."""
 _ALL_GATHER_BYTES_PER_S: Final[dict[str, tuple[float, float, float]]] = {
     "NVLink3": (150e9, 192e9, 205e9),
     "NVLink4": (258e9, 318e9, 335e9),
     "NVLink5": (438e9, 567e9, 617e9),
 }
-"""Bus bandwidth of all-gather and reduce-scatter on 2, 4 and 8 cards, in bytes per second; over PCIe that of
+"""Bus bandwidth of all-gather and reduce-scatter on 2, 4 and 8 GPUs, in bytes per second; over PCIe that of
 all-reduce."""
 _REACHED_LINK_SHARE: Final = 222 / 300
 _LANE_BYTES_PER_S: Final = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
 """Bandwidth of one PCIe lane in each direction by generation, after line coding (PCI-SIG)."""
 _PCIE_SHARES: Final = (0.63, 0.41, 0.40)
-"""Share of a PCIe 5.0 link that collectives reach on 2, 4 and 8 cards (RTX PRO 6000: 39, 26 and 25 of 63 GB/s)."""
+"""Share of a PCIe 5.0 link that collectives reach on 2, 4 and 8 GPUs (RTX PRO 6000: 39, 26 and 25 of 63 GB/s)."""
 _COPY_SHARE: Final = 0.8
 """Share of the PCIe bandwidth that copies from and to pinned memory reach (NVIDIA bandwidthTest: 25 of 31.5 GB/s)."""
 _HOP_SECONDS: Final = {"nvlink": 3e-6, "xgmi": 3e-6, "nvlink-pair": 5e-6, "pcie": 10e-6}
-"""Latency per hop of a ring in seconds: small messages on 2 to 8 cards take 5 to 26 µs over NVLink, and 70 µs or more
+"""Latency per hop of a ring in seconds: small messages on 2 to 8 GPUs take 5 to 26 µs over NVLink, and 70 µs or more
 over PCIe."""
 _NETWORK_HOP_SECONDS: Final = 10e-6
 """Latency from one node to another in seconds (aiconfigurator 095f58a, point to point)."""
@@ -47,7 +47,7 @@ NETWORK_SHARE: Final = 0.6
 92 GB/s over all ports of a node with 4 GiB messages (ml-engineering 744d01e), and 17.5 GB/s over two DGX A100 (Vidur
 7d47513)."""
 _NODE_CARDS: Final = 8
-"""Number of cards in a vendor's reference machine (HGX, DGX, OAM baseboards)."""
+"""Number of GPUs in a vendor's reference machine (HGX, DGX, OAM baseboards)."""
 _DOMAIN_CARDS: Final = {
     "gb200-186gb": 72,
     "gb300-288gb": 72,
@@ -59,7 +59,7 @@ _DOMAIN_CARDS: Final = {
     "tpu-v6e": 256,
     "tpu-v7-ironwood": 9_216,
 }
-"""Number of cards that one fabric links, where that is no single machine, by catalog id: the NVLink domain of a rack
+"""Number of GPUs that one fabric links, where that is no single machine, by catalog id: the NVLink domain of a rack
 (NVIDIA GB200 and GB300 NVL72) or the pod of chips with ICI (Google Cloud TPU documentation, system architecture)."""
 _PORT_BYTES_PER_S: Final = (
     ("Blackwell Ultra", 100e9),
@@ -70,10 +70,10 @@ _PORT_BYTES_PER_S: Final = (
     ("Ampere", 25e9),
     ("Volta", 6.25e9),
 )
-"""Network bandwidth per card in vendors' reference machines: 50 Gbit/s in DGX-1, 200 Gbit/s in DGX A100, later 400 and
+"""Network bandwidth per GPU in vendors' reference machines: 50 Gbit/s in DGX-1, 200 Gbit/s in DGX A100, later 400 and
 800 Gbit/s."""
 _WORKSTATION_PORT_BYTES_PER_S: Final = 1.25e9
-"""Bandwidth of 10 Gbit Ethernet, which the cards of a workstation share."""
+"""Bandwidth of 10 Gbit Ethernet, which the GPUs of a workstation share."""
 
 
 class Links(NamedTuple):

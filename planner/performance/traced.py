@@ -5,10 +5,10 @@ from typing import Final, Literal, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.memory.result import Symbol
 from planner.memory.terms import card_symbol, library_symbol, traced_symbol
+from planner.performance.attainable import OLDER_HOSTS, dense_ops_per_s, product_ceiling, share_within_power_limit
 from planner.performance.certainty import ONE_SOURCE, spread_factor
 from planner.performance.efficiency import Family, MatrixFamily, family_of, matrix_family
 from planner.performance.links import Links
-from planner.performance.reach import OLDER_HOSTS, dense_ops_per_s, product_ceiling, share_within_power_limit
 from planner.performance.result import Bound, TimeResult, TimeTerm
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
@@ -16,11 +16,11 @@ Kind = Literal["convolutions", "attention", "diffusion"]
 """Kind of network, which determines how often its data pass through memory."""
 
 _SHARE_OF_RATE: Final = 0.95
-"""Share of the dense rate that matrix products reach, without memory passes, on cards whose rate is halved, which keep
+"""Share of the dense rate that matrix products reach, without memory passes, on GPUs whose rate is halved, which keep
 their highest clock; others reach no more than large products do alone (`reach.product_ceiling`).
 
 **Source**: a of 1.0 to 1.1 in t = a · 2 · MAC ÷ rate + b · bytes ÷ bandwidth, fitted on some 1,440 networks of
-huggingface/pytorch-image-models@aa4b585 for each of four cards.
+huggingface/pytorch-image-models@aa4b585 for each of four GPUs.
 """
 _PASSES: Final[dict[tuple[Kind, bool], float]] = {
     ("convolutions", False): 9.0,
@@ -36,7 +36,7 @@ _PASSES: Final[dict[tuple[Kind, bool], float]] = {
 diffusion on LambdaLabsML/lambda-diffusers@8571d8d, whose U-Net also changes layouts and normalises groups in fp32.
 """
 _STACKED_MEMORY: Final = 1.35
-"""Factor on the passes over memory for cards with stacked memory (HBM), which reach a smaller share of their bandwidth.
+"""Factor on the passes over memory for GPUs with stacked memory (HBM), which reach a smaller share of their bandwidth.
 
 **Source**: lambdal/deeplearning-benchmark@aa5addb and NVIDIA/DeepLearningExamples@729963d, ResNet-50 on A100 and H100.
 """
@@ -46,18 +46,18 @@ _CALL_SECONDS: Final = 10e-6
 **Source**: 0.61 ms for the 60 operators of a layer, QwenLM/Qwen3@7a2f61f with Transformers.
 """
 _OLDER_CALL_SECONDS: Final = 14e-6
-"""Seconds in which PyTorch launches one operator in the hosts of older cards: 0.84 ms a layer, Qwen2.5 benchmark on
+"""Seconds in which PyTorch launches one operator in the hosts of older GPUs: 0.84 ms a layer, Qwen2.5 benchmark on
 A100."""
 _KERNEL_SECONDS: Final = 2.4e-6
-"""Seconds in which a kernel starts and ends while the card does no work, also in a CUDA graph.
+"""Seconds in which a kernel starts and ends while the GPU does no work, also in a CUDA graph.
 
-**Source**: the `launch` of products on all cards, 1.7 to 2.9 µs (catalog/kernels, fitted to ai-dynamo/aiconfigurator
+**Source**: the `launch` of products on all GPUs, 1.7 to 2.9 µs (catalog/kernels, fitted to ai-dynamo/aiconfigurator
 095f58a).
 """
 _ELEMENTS_PER_CLOCK: Final = 0.37
 """Elements that one multiprocessor normalises per clock in training with batch norm, channels first.
 
-**Source**: lambdal/deeplearning-benchmark@aa5addb, ResNet-50 with data stored on the card: 0.35 to 0.40 on A100,
+**Source**: lambdal/deeplearning-benchmark@aa5addb, ResNet-50 with data stored on the GPU: 0.35 to 0.40 on A100,
 H100 and B200, without the products; B200 and GH200 gain nothing from their memory, and B200 is as fast in
 TF32 as in 16 bits. With channels last NVIDIA/DeepLearningExamples@729963d is 1.6 times as fast on A100.
 """

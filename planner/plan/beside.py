@@ -14,7 +14,7 @@ from planner.workload.software.registry import DEFAULT, serving_support, setting
 from planner.workload.workload import Inference, Workload
 
 _STEPS: Final = 100
-"""Parts of a card are whole hundredths, as the fractions that are written for engines."""
+"""Parts of a GPU are whole hundredths, as the fractions that are written for engines."""
 
 
 class Neighbour(Spec):

@@ -27,7 +27,7 @@ TASK_OF_GOAL: Final[Mapping[Goal, Task]] = MappingProxyType(
 _METHODS: Final[tuple[Method, ...]] = ("lora", "qlora")
 _CHECKPOINTING: Final[tuple[Checkpointing, ...]] = ("none", "full")
 _MICRO_BATCHES: Final = (4, 2, 1)
-"""Sizes to try: a card is busy with the 8,192 tokens of four usual sequences, and more only need more memory."""
+"""Sizes to try: a GPU is busy with the 8,192 tokens of four usual sequences, and more only need more memory."""
 
 
 class WorkloadDraft:

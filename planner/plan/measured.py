@@ -22,7 +22,7 @@ _MIN_REPORTED: Final = 0.9
 _MAX_REPORTED: Final = 1.02
 
 MeasurementBasis = Literal["process", "card"]
-"""Measured quantity: the memory of one process, or all memory in use on the card."""
+"""Measured quantity: the memory of one process, or all memory in use on the GPU."""
 DifferenceReason = Literal["in-range", "before-peak", "other-processes", "more-than-expected", "engine-fills-card"]
 """Position of the measurement relative to the estimate's range, with the likely cause."""
 

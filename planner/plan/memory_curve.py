@@ -25,7 +25,7 @@ from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
 
 Axis = SolvableField | Literal["lora_rank", "count"]
-"""Plan setting on the x axis of a memory curve: a workload field, the LoRA rank, or the number of cards."""
+"""Plan setting on the x axis of a memory curve: a workload field, the LoRA rank, or the number of GPUs."""
 
 _UNSHARDED: Final = {"sharing": "auto", **without_degrees()}
 _MAX_DOUBLINGS: Final = 10

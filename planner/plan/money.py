@@ -158,8 +158,8 @@ def _service_throughput(throughput: Throughput, service_rate: "ServiceRate", job
     return throughput.evolve(
         tokens_per_second=service_rate.tokens_per_second,
         samples_per_second=service_rate.requests_per_second,
-        concurrent_requests=service_rate.at_once,
-        prompt_token_seconds=service_rate.reading_seconds / job.prompt_tokens if job.prompt_tokens else 0.0,
+        concurrent_requests=service_rate.concurrent_requests,
+        prompt_token_seconds=service_rate.prompt_seconds / job.prompt_tokens if job.prompt_tokens else 0.0,
         output_token_seconds=service_rate.output_token_seconds,
     )
 

@@ -6,7 +6,7 @@ Separate from `planner.plan.evaluate`, so that evaluating memory alone does not 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.certainty import scale_to_measured
-from planner.performance.estimate import CardCounts, estimate_time
+from planner.performance.estimate import GpuCounts, estimate_time
 from planner.performance.links import links_of
 from planner.performance.result import TimeResult
 from planner.performance.traced import Kind, OperationCounts, Precision, TracedStep, step_time
@@ -65,7 +65,7 @@ def _trace_precision(request: TraceRequest, *, convolves: bool) -> Precision:
 
 
 def estimate_plan_time(
-    plan: Plan, workload: Workload, architecture: Architecture | None, cards: CardCounts, measured_on: Gpu | None
+    plan: Plan, workload: Workload, architecture: Architecture | None, cards: GpuCounts, measured_on: Gpu | None
 ) -> TimeResult | None:
     """Return the time of one step or one request of `plan` on `cards`, which must not be empty.
 

@@ -117,7 +117,7 @@ class SimulatedRun(NamedTuple):
 def step_times(deployment: Deployment, requests: Requests, scale: StepScale) -> StepTimes:
     """Return the times of steps with requests of these lengths."""
     context = fmean(requests.prompt) + fmean(requests.output) / 2
-    return StepTimes(deployment.run, context, deployment.scheduling.padded, scale, deployment.expert_ranks)
+    return StepTimes(deployment.served, context, deployment.scheduling.padded, scale, deployment.expert_ranks)
 
 
 def make_replica(

@@ -65,7 +65,7 @@ class Deployment(NamedTuple):
     architecture: Architecture
     workload: Inference
     gpu: Gpu
-    run: ServedModel
+    served: ServedModel
     scheduling: Scheduling
     setup: ServingSetup
     replicas: int
@@ -83,8 +83,8 @@ class Deployment(NamedTuple):
         **Formula**: (bytes of a block ÷ (GPUs · bandwidth of a bus) + t) ÷ its tokens, t what a copy takes besides.
         """
         tokens = max(self.scheduling.block_tokens, 1)
-        buses = self.run.sharing.links.host_bytes_per_s * self.run.sharing.tensor
-        return (cached_bytes(self.run, tokens) / buses + self.scheduling.block_copy_seconds) / tokens
+        buses = self.served.split.links.host_bytes_per_s * self.served.split.tensor
+        return (cached_bytes(self.served, tokens) / buses + self.scheduling.block_copy_seconds) / tokens
 
     @property
     def cache_tokens(self) -> int | None:
@@ -93,7 +93,7 @@ class Deployment(NamedTuple):
 
     def transfer_seconds(self, tokens: int) -> float:
         """Return the seconds in which the cache of a prompt is sent to another replica."""
-        return cached_bytes(self.run, tokens) / self.transfer_bytes_per_s
+        return cached_bytes(self.served, tokens) / self.transfer_bytes_per_s
 
 
 def deploy(
@@ -111,11 +111,11 @@ def deploy(
     reason = _obstacle(architecture, memory)
     if reason:
         return reason
-    run = served_model(architecture, workload, gpu, timing)
-    if run is None:
+    served = served_model(architecture, workload, gpu, timing)
+    if served is None:
         return f"the memory bandwidth or arithmetic rate of {gpu.name} is unknown"
     scheduling = scheduling_of(workload, architecture, gpu, prefix_cache=setup.prefix_cache)
-    parallel, engine, family = workload.parallel, run.machine.engine, family_of(gpu)
+    parallel, engine, family = workload.parallel, served.speed.engine, family_of(gpu)
     replicas = parallel.data or 1
     split = setup.disaggregation
     if split is not None and split.prefill_replicas + split.decode_replicas != replicas:
@@ -125,17 +125,17 @@ def deploy(
         )
     if split is not None and (scheduling.static or parallel.expert > 1):
         return _TOGETHER if parallel.expert > 1 else _IN_BATCHES
-    if run.draft is not None and parallel.expert > 1:
+    if served.draft is not None and parallel.expert > 1:
         return "drafts of replicas that share experts are not simulated"
     pool = memory.cache_pool
-    links = run.sharing.links
+    links = served.split.links
     node = links.node >= 2 * parallel.tensor * parallel.pipeline
     usual = links.point_to_point_bytes_per_s(1 if node else links.node) * parallel.tensor
     return Deployment(
         architecture=architecture,
         workload=workload,
         gpu=gpu,
-        run=run,
+        served=served,
         scheduling=scheduling,
         setup=setup,
         replicas=replicas,

@@ -431,10 +431,10 @@ def _notes(deployment: Deployment, run: SimulatedRun) -> Iterator[str]:
     rejected = sum([len(replica.rejected) for replica in run.replicas])
     if rejected:
         yield f"{rejected:,} requests are longer than the KV cache of a replica and were rejected."
-    if deployment.run.sharing.stages > 1:
+    if deployment.served.split.stages > 1:
         yield "Pipeline stages work on equal parts of the running requests."
-    if deployment.run.draft is not None:
-        tokens = deployment.run.tokens_per_step
+    if deployment.served.draft is not None:
+        tokens = deployment.served.tokens_per_step
         yield f"Each check of drafts yields {tokens:.2f} tokens on average, between which its time is shared equally."
     if deployment.expert_ranks > 1:
         yield "Replicas that share experts take their steps together; each reads its part for the tokens of all."

@@ -84,10 +84,10 @@ def test_ram_holds_blocks_and_brings_them_back_faster_than_a_prompt_is_read():
     """
     found = deployed(plan_on("h100-sxm5-80gb", cache_in_ram_bytes=16 * 2**30))
     assert found.ram_blocks == pytest.approx(8_192, abs=2)
-    brought = 16 * 131_072 / found.run.sharing.links.host_bytes_per_s
+    brought = 16 * 131_072 / found.served.split.links.host_bytes_per_s
     assert found.ram_token_seconds == pytest.approx((brought + 3.3e-6) / 16, rel=1e-3)
     for tokens in (1_000, 10_000, 90_000):
-        assert 2 < prompt_time(found.run, 1, tokens).seconds / (tokens * found.ram_token_seconds) < 22
+        assert 2 < prompt_time(found.served, 1, tokens).seconds / (tokens * found.ram_token_seconds) < 22
     bare = deployed(plan_on("h100-sxm5-80gb", cache_in_ram_bytes=16 * 2**30), prefix_cache=False)
     assert bare.ram_blocks == deployed(plan_on("h100-sxm5-80gb")).ram_blocks == 0
 

@@ -40,9 +40,9 @@ FIGURES: Final = (
     "licence_usd_per_gpu_year",
 )
 HOST_RESALE: Final = 0.5
-"""Resale value of hosts and networks, relative to that of cards of the same price.
+"""Resale value of hosts and networks, relative to that of GPUs of the same price.
 
-**Assumes** it: no prices of used hosts are known, and a host without its cards has fewer buyers.
+**Assumes** it: no prices of used hosts are known, and a host without its GPUs has fewer buyers.
 """
 _MONTHS: Final = 12
 _WATTS: Final = 1_000
@@ -52,14 +52,14 @@ class ServerSetup(Spec):
     """Numbers of GPUs and servers to own, and their financing."""
 
     count: int
-    """Cards per group."""
+    """GPUs per group."""
     groups: int
     gpus_per_server: int
     colocation_power: ColocationPower
     linked_cards: int | None = None
-    """Cards that exchange data while they work, such as all of a training run; None for all of a group."""
+    """GPUs that exchange data while they work, such as all of a training run; None for all of a group."""
     whole_servers: bool = False
-    """Whether even a few cards are bought as a whole server, at the user's price."""
+    """Whether even a few GPUs are bought as a whole server, at the user's price."""
     server_power_watts: float | None = None
     network_usd: float | None = None
     switched_off_when_idle: bool = False

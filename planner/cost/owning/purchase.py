@@ -51,9 +51,9 @@ _HIGH: Final = 2.0
 _MIN_PRICES: Final = 3
 _LEFTOVER_YEARS: Final = 3
 _LEFTOVER_FACTOR: Final = 1.2
-"""Years after the release, and factor over the launch price, from which a new card's price is that of leftover stock.
+"""Years after the release, and factor over the launch price, from which a new GPU's price is that of leftover stock.
 
-**Assumes** both: production of consumer cards ends with the next generation, after two to three years.
+**Assumes** both: production of consumer GPUs ends with the next generation, after two to three years.
 """
 
 

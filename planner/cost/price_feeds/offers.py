@@ -61,7 +61,7 @@ class RejectedRow:
 
 
 Known = Mapping[tuple[str, str], str]
-"""Card ids of known instance types, by provider and instance type."""
+"""GPU ids of known instance types, by provider and instance type."""
 
 _MEMORY_DIFFERENCE: Final = 0.07
 """Relative tolerance for stated memory sizes, which may be rounded, in GB or in GiB."""

@@ -105,7 +105,7 @@ _SUNK: Final = (
     *("colocation_usd_per_kw_month", "operations_fraction_per_year", "support_fraction_per_year"),
     *("spares_fraction_per_year", "insurance_fraction_per_year", "staff_usd_per_year", "licence_usd_per_gpu_year"),
 )
-"""Figures of owning that an owned card causes with or without the job."""
+"""Figures of owning that an owned GPU causes with or without the job."""
 _TARIFF_SWING: Final = 1.25
 """**Source** the US industrial average price of 2022 over the 2020 average (Epoch AI): 0.0832 / 0.0667."""
 _LOW_DRIFT: Final = -0.3

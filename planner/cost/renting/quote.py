@@ -15,7 +15,7 @@ from planner.cost.terms import RentMode, RentTerms
 from planner.errors import SpecError
 
 _INTERRUPTION_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
-"""Cards with published interruption rates; `l4` is a whole card id, `h100` and `a100` are prefixes of card ids."""
+"""GPUs with published interruption rates; `l4` is a whole GPU id, `h100` and `a100` are prefixes of GPU ids."""
 
 _BAND_PROVIDER: Final = "AWS"
 
@@ -106,7 +106,7 @@ def interruption_share(gpu_id: str, provider: str, constants: tuple[Constant, ..
 
 
 MAX_CARDS_PER_MACHINE: Final = 8
-"""Largest number of cards per machine in any offer."""
+"""Largest number of GPUs per machine in any offer."""
 COMMITTED_HOURS_PER_YEAR: Final = 8_760.0
 """Billed hours of one year of commitment, with 365 days."""
 TERM_YEARS: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
@@ -138,10 +138,10 @@ class RentQuote:
     mode: RentMode
     price_usd_per_hour: float
     count: int
-    """Cards per group."""
+    """GPUs per group."""
     linked_cards: int
     machines: int
-    """Machines for all groups; a machine with enough cards holds several groups."""
+    """Machines for all groups; a machine with enough GPUs holds several groups."""
     machines_per_group: float
     hours: float
     low_hours: float

@@ -24,7 +24,7 @@ class CardDemand:
     count: int
     demand: Demand
     linked_cards: int | None = None
-    """Cards of a group that exchange data while they work; None for all."""
+    """GPUs of a group that exchange data while they work; None for all."""
 
 
 @dataclass(frozen=True, slots=True)

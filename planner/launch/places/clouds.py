@@ -28,7 +28,7 @@ _SHARED_NAMES: Final = {
     "rtx-4090": "RTX4090",
     "rtx-5090": "RTX5090",
 }
-"""Names that mean one card each, and the same one everywhere, by the card's catalog id."""
+"""Names that mean one GPU each, and the same one everywhere, by the GPU's catalog id."""
 
 
 def card_name(gpu: Gpu, names: Mapping[str, str], title: str) -> str:

@@ -9,7 +9,7 @@ operations and 45 % in the model itself, and 85 % were fixed by changing a few l
 from typing import Final
 
 SET_POWER_LIMIT: Final = "nvidia-smi -pl WATTS, amd-smi set --power-cap WATTS"
-"""Commands that set the power limit of a card of NVIDIA or AMD."""
+"""Commands that set the power limit of a GPU of NVIDIA or AMD."""
 WORKERS: Final = (
     "If CPU cores are free, load data in more processes, with DataLoader(num_workers=…, persistent_workers=True)."
 )

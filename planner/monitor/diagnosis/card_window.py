@@ -38,7 +38,7 @@ def link_bytes_per_s(generation: float, lanes: float) -> float | None:
 
 
 HOST_PREFIX: Final = "host."
-"""Prefix of host quantities; some card quantities have the same names."""
+"""Prefix of host quantities; some GPU quantities have the same names."""
 LONG_SUFFIX: Final = ".long"
 """Suffix of quantities that cover ten minutes instead of two."""
 HOUR_SUFFIX: Final = ".hour"

@@ -184,7 +184,7 @@ slow-down that has ended is no problem any more.
 """
 
 ACTIVE_UTILIZATION: Final = 0.1
-"""Utilization from which a card counts as active. **Source** gpu-usage-audit: 10 % or more is active."""
+"""Utilization from which a GPU counts as active. **Source** gpu-usage-audit: 10 % or more is active."""
 
 # A GPU that was idle for this long has stopped, unless it waits repeatedly.
 _REST_SECONDS: Final = 30.0

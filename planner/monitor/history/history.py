@@ -82,7 +82,7 @@ class WallClock:
 
 
 HOST: Final = "host"
-"""Owner name for host quantities; all other owners are card UUIDs."""
+"""Owner name for host quantities; all other owners are GPU UUIDs."""
 
 _DAY_SECONDS: Final = 86_400.0
 # Series with different initial capacities reallocate at different times.

@@ -141,7 +141,7 @@ DEVICE_METRICS: Final = (
     Metric("fp32_active_fraction", "FP32 cores active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
     Metric("fp16_active_fraction", "FP16 cores active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
 )
-"""Quantities of a card. The last eight exist on NVIDIA's cards from Hopper on (GPM)."""
+"""Quantities of a GPU. The last eight exist on NVIDIA's GPUs from Hopper on (GPM)."""
 
 HOST_METRICS: Final = (
     Metric("cpu_fraction", "CPU", "fraction", most=1.0),
@@ -182,13 +182,13 @@ FACTS: Final = (
     Metric("mig_first_slice", "First memory slice of this MIG instance", "count"),
     Metric("mig_memory_slices", "Memory slices of this MIG instance", "count"),
 )
-"""Fixed properties of a card."""
+"""Fixed properties of a GPU."""
 
 BY_NAME: Final = {metric.name: metric for metric in (*FACTS, *DEVICE_METRICS)}
-"""Quantities and properties of cards, by name."""
+"""Quantities and properties of GPUs, by name."""
 
 HOST_BY_NAME: Final = {metric.name: metric for metric in HOST_METRICS}
-"""Quantities of the host, by name; some cards' quantities have the same names."""
+"""Quantities of the host, by name; some GPUs' quantities have the same names."""
 
 
 def checked_reading(metric: Metric, value: float, most: float | None = None) -> Reading:

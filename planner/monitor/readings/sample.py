@@ -61,7 +61,7 @@ PROCESS_QUANTITIES: Final = (
     "encoder_fraction",
     "decoder_fraction",
 )
-"""Quantities of a process on a card, by field name; old recordings lack the last two."""
+"""Quantities of a process on a GPU, by field name; old recordings lack the last two."""
 
 
 Readings = Mapping[str, Reading]

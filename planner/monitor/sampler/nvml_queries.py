@@ -139,11 +139,11 @@ RARE_FIELD_QUERIES: Final = (
 )
 
 LINK_COUNT_FIELD: Final = 91
-"""Number of the field with the number of a card's NVLinks (NVML_FI_DEV_NVLINK_LINK_COUNT)."""
+"""Number of the field with the number of a GPU's NVLinks (NVML_FI_DEV_NVLINK_LINK_COUNT)."""
 LINK_FIELDS: Final = (165, 164, 161, 162, 163)
 """Fields of one NVLink, its number as their scope: state, speed in MB/s, and errors: replays, recoveries, CRC."""
 LINK_METRICS: Final = ("nvlink_active_links", "nvlink_errors")
-"""Quantities that are summed over a card's NVLinks."""
+"""Quantities that are summed over a GPU's NVLinks."""
 FABRIC_STATE: Final = "fabric_state"
 
 GPM_METRICS: Final = (
@@ -194,7 +194,7 @@ HIDDEN_BY_MIG: Final = frozenset(
         "remapping_failed",
     }
 )
-"""Quantities that a card does not report in MIG mode, although it does otherwise.
+"""Quantities that a GPU does not report in MIG mode, although it does otherwise.
 
 **Source** nvidia-smi of an H100 and an H200 with and without MIG, driver 590.48.01 (nvidia_gpu_exporter,
 internal/captures, MIT).

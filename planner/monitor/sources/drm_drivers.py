@@ -201,7 +201,7 @@ NOUVEAU: Final = DrmDriver(
     facts=_LINK_FACTS,
 )
 DRIVERS: Final = {driver.name: driver for driver in (AMDGPU, I915, XE, NOUVEAU)}
-"""Every driver whose cards are shown, by name. NVIDIA's own is read through NVML."""
+"""Every driver whose GPUs are shown, by name. NVIDIA's own is read through NVML."""
 
 # Intel's reasons by their nearest counterpart among the clock reasons: PL1, PL2 and PL4 are power limits, RATL is the
 # running average thermal limit, PROCHOT and VR_THERMALERT come from the hardware, VR_TDC is a limit of the current.

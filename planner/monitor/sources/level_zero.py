@@ -28,7 +28,7 @@ _CAUSES: Final = {
 _PCI, _ENGINE, _MEMORY, _TEMPERATURE, _MEMORY_STATE = 0x2, 0x5, 0xB, 0x14, 0x1E
 _ON_CARD: Final = 1
 _BUSY_ENGINES: Final = (1, 12, 0)
-"""Engine groups that say how busy a card is: all that compute, all that render, or all."""
+"""Engine groups that say how busy a GPU is: all that compute, all that render, or all."""
 _GPU_SENSORS: Final = {1: "temperature_celsius", 2: "memory_temperature_celsius"}
 _MICRO: Final = 10**6
 

@@ -101,7 +101,7 @@ def _lost_fault(device: Device, before: Inventory, wall: float) -> Fault:
 
 
 Update = Inventory | Sample
-"""Update for listeners; an inventory comes before the samples of its cards."""
+"""Update for listeners; an inventory comes before the samples of its GPUs."""
 
 _OWN_FAULTS: Final = (FaultKind.NOT_ANSWERING, FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK)
 _MAX_CHECK_SECONDS: Final = 1.0

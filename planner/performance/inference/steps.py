@@ -61,37 +61,41 @@ class StepTimes:
 
     def __init__(
         self,
-        run: ServedModel,
+        served: ServedModel,
         context: float,
         padded: Callable[[int], int] = lambda sequences: sequences,
         scale: StepScale = AS_ESTIMATED,
         expert_ranks: int = 1,
     ) -> None:
-        self._experts, self._ranks = run.work, expert_ranks
-        self.tokens_per_step, self.rows_per_sequence = run.tokens_per_step, run.rows_per_sequence
-        drafter = run.draft.model if run.draft else None
+        self._experts, self._ranks = served.work, expert_ranks
+        self.tokens_per_step, self.rows_per_sequence = served.tokens_per_step, served.rows_per_sequence
+        drafter = served.draft.model if served.draft else None
         self._drafter = None if drafter is None else StepTimes(drafter, context, padded, scale)
         if expert_ranks > 1:
-            run = run._replace(work=without_experts(run.work), kernels=None, experts=None)
-        self._run, self._padded, self._scale = run, padded, scale
-        self._stages = run.sharing.stages if run.machine.engine.overlaps_stages else 1
+            served = served._replace(work=without_experts(served.work), kernels=None, experts=None)
+        self._run, self._padded, self._scale = served, padded, scale
+        self._stages = served.split.stages if served.speed.engine.overlaps_stages else 1
         self._waits = 1 + STAGE_DELAY * (self._stages - 1)
-        self._chunk = run.machine.engine.chunk
-        self._launches = 0.0 if run.kernels is not None else launch_time(run.work, run.machine)
-        cards = run.sharing.tensor
-        self._added = host_share(run.work, run.machine, cards, self._launches, 0).added_seconds
-        self._sequence_added = host_share(run.work, run.machine, cards, self._launches, 1).added_seconds - self._added
-        self._least = host_share(run.work, run.machine, cards, self._launches, 0).least_seconds
-        self._sequence_least = host_share(run.work, run.machine, cards, self._launches, 1).least_seconds - self._least
+        self._chunk = served.speed.engine.chunk
+        self._launches = 0.0 if served.kernels is not None else launch_time(served.work, served.speed)
+        cards = served.split.tensor
+        self._added = host_share(served.work, served.speed, cards, self._launches, 0).added_seconds
+        self._sequence_added = (
+            host_share(served.work, served.speed, cards, self._launches, 1).added_seconds - self._added
+        )
+        self._least = host_share(served.work, served.speed, cards, self._launches, 0).least_seconds
+        self._sequence_least = (
+            host_share(served.work, served.speed, cards, self._launches, 1).least_seconds - self._least
+        )
         self._context = max(1.0, context)
-        empty, full = cached_bytes(run, 1), cached_bytes(run, self._context)
+        empty, full = cached_bytes(served, 1), cached_bytes(served, self._context)
         self._sequence_bytes = full - (full - empty) * self._context / max(self._context - 1, 1)
         self._steps: dict[int, DecodingStep] = {}
         self._bases: dict[int, float] = {}
         self._attention: dict[int, float] = {}
         self._grid: dict[int, float] = {}
-        reached = run.machine.ops_per_s * run.machine.products.fraction * cards
-        self._head_seconds = 2 * run.work.head_parameters / reached
+        reached = served.speed.ops_per_s * served.speed.products.fraction * cards
+        self._head_seconds = 2 * served.work.head_parameters / reached
 
     def decoding(self, sequences: int) -> DecodingStep:
         """Return the time of a step in which `sequences` sequences decode and no prompt is read."""
@@ -153,7 +157,7 @@ class StepTimes:
         if self._drafter is not None and tokens:
             base += self._drafter._prompt_base(tokens)  # noqa: SLF001  # of the same class
         added = passes * self._added + self._sequence_added * each
-        eager = passes * self._run.machine.engine.eager_seconds(self._run.work, rows / passes)
+        eager = passes * self._run.speed.engine.eager_seconds(self._run.work, rows / passes)
         least = self._least + self._sequence_least * each + eager
         base += experts / self._scale.prompts
         return self._waits * self._scale.prompts * max(base + added, least) + self._scale.prompts * read
@@ -228,13 +232,13 @@ class StepTimes:
         """
         if self._ranks == 1:
             return 0.0
-        machine, cards, ranks = self._run.machine, self._run.sharing.tensor, self._ranks
+        speed, cards, ranks = self._run.speed, self._run.split.tensor, self._ranks
         read = sum([kind.bytes * kind.active_share(rows) for kind in self._experts.experts]) / ranks
-        reached = machine.ops_per_s * machine.products.fraction * cards
-        seconds = read / (machine.bytes_per_s * machine.expert_read.fraction * cards)
+        reached = speed.ops_per_s * speed.products.fraction * cards
+        seconds = read / (speed.bytes_per_s * speed.expert_read.fraction * cards)
         seconds += 2 * self._experts.active_expert_parameters * rows / ranks / reached
         size = rows * self._experts.hidden * _STREAM_BYTES
-        seconds += self._experts.expert_layers * expert_exchange_seconds(self._run.sharing.links, ranks, size)
+        seconds += self._experts.expert_layers * expert_exchange_seconds(self._run.split.links, ranks, size)
         return self._scale.decoding * seconds
 
 

@@ -10,9 +10,7 @@ from planner.hardware.gpu import Gpu
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Architecture
 from planner.models.layers import Attention
-from planner.performance.efficiency import Family
-from planner.performance.inference.work import PassWork, work_of
-from planner.performance.reach import (
+from planner.performance.attainable import (
     OLDER_HOSTS,
     MeasuredShare,
     MemoryClass,
@@ -23,6 +21,8 @@ from planner.performance.reach import (
     memory_class,
     product_ceiling,
 )
+from planner.performance.efficiency import Family
+from planner.performance.inference.work import PassWork, work_of
 from planner.performance.setting import TimeSetting
 from planner.workload.formats import product_format
 from planner.workload.training import Training

@@ -7,9 +7,7 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.models.layers import Attention, Layer, Mlp, Moe
-from planner.performance.efficiency import Family, family_of
-from planner.performance.inference.work import PassWork
-from planner.performance.reach import (
+from planner.performance.attainable import (
     MeasuredShare,
     MemoryClass,
     Width,
@@ -17,6 +15,8 @@ from planner.performance.reach import (
     memory_class,
     share_within_power_limit,
 )
+from planner.performance.efficiency import Family, family_of
+from planner.performance.inference.work import PassWork
 from planner.performance.software.engine import Engine
 
 _XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
@@ -46,19 +46,19 @@ _FAMILIES: Final[tuple[Family, ...]] = ("Ada", "Ampere GDDR", "A100", "Apple")
 
 
 _COPIES: Final = 4
-"""Copies of a chunk's inputs on each card: a chunk waits until the fourth before it is through with its copy.
+"""Copies of a chunk's inputs on each GPU: a chunk waits until the fourth before it is through with its copy.
 
 **Source**: llama.cpp ggml-backend, GGML_SCHED_MAX_COPIES.
 """
 _QUEUED_LAUNCHES: Final = 1_024
-"""Kernels that CUDA queues for a card; the thread that launches another one waits, and cannot feed the next card."""
+"""Kernels that CUDA queues for a GPU; the thread that launches another one waits, and cannot feed the next GPU."""
 _LAUNCHES_PER_LAYER: Final = 47
 _LAUNCHES_TO_UNPACK: Final = 7
 """Kernels of a layer over a chunk: 14 element-wise ones and copies, 8 of the two products of attention, and 25 of seven
 products with the casts of their input and output, four of them in parts; 7 more to unpack quantised weights.
 
 **Source**: llama.cpp build_llama and ggml_cuda_op_mul_mat_cublas (May 2024). How many products have parts is cuBLAS's
-choice. On four cards of XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e (H100, RTX 4090, 4000 and 5000 Ada),
+choice. On four GPUs of XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e (H100, RTX 4090, 4000 and 5000 Ada),
 70 billion parameters in 4 bits gain a third, on RTX 4090 as on two: even the 19 layers of the last stage fill the
 queue. With 16 bits the 21 of the first do not. Only 47 and 48 kernels fit with both.
 """
@@ -73,7 +73,7 @@ _SCALAR_BYTES_PER_CLOCK: Final = 8.0
 
 **Source**: ggml-org/llama.cpp#9816 and #9817 (October 2024): 16-bit products of one row were 1.33 times as fast on
 H100 SXM with vector loads, which reach 0.83 of its bandwidth (ai-dynamo/aiconfigurator@095f58a); 0.62 of it is 8.0
-bytes for each of 132 multiprocessors at 1.98 GHz. Cards with GDDR, with half as much bandwidth for each, gained 1 %.
+bytes for each of 132 multiprocessors at 1.98 GHz. GPUs with GDDR, with half as much bandwidth for each, gained 1 %.
 """
 
 

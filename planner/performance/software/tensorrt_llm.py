@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from planner.performance.attainable import MeasuredShare
 from planner.performance.inference.work import PassWork
-from planner.performance.reach import MeasuredShare
 from planner.performance.software.engine import Engine
 from planner.performance.software.sglang import EAGER_DELTA_SECONDS, EAGER_EXPERTS_SECONDS
 from planner.performance.software.vllm import EAGER_LAYER_SECONDS

@@ -26,16 +26,16 @@ _EAGER_QUANTISED: Final = MappingProxyType(
         "mxfp4": 1_550e-6,
     }
 )
-"""Seconds per layer to launch kernels that unpack weights, in hosts of newer cards: Triton's for fp8 (1.45 to 1.8 ms),
+"""Seconds per layer to launch kernels that unpack weights, in hosts of newer GPUs: Triton's for fp8 (1.45 to 1.8 ms),
 GPTQModel's with 8 bits, bitsandbytes'. AutoAWQ multiplies in Triton unless its CUDA kernels are installed, which like
 those of GPTQ with 4 bits are launched as plain layers are: they unpack within the product.
 
-**Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the card
+**Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the GPU
 is busy, as to short ones; Lightning-AI/litgpt@2685705 (1.6 ms with bitsandbytes on A100); casper-hansen/AutoAWQ README,
 install.
 """
 _WAITS_WITH: Final = ("fp8",)
-"""Formats whose layers wait for the card after each product: transformers 4.51 integrations/finegrained_fp8.py
+"""Formats whose layers wait for the GPU after each product: transformers 4.51 integrations/finegrained_fp8.py
 (`FP8Linear.forward` calls `synchronize`)."""
 _OLDER_HOST_SLOWDOWN: Final = 0.84 / 0.61
 """Launch time in hosts of A100 relative to those of H20, with 16-bit weights."""

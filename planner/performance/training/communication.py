@@ -10,7 +10,7 @@ from planner.performance.software import training_pace
 from planner.workload.training import Training
 
 OverlapTarget = Literal["passes", "last pass", "attention", "products", "nothing"]
-"""Work that may run during a transfer between cards."""
+"""Work that may run during a transfer between GPUs."""
 
 
 class Transfer(NamedTuple):

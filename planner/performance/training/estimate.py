@@ -10,7 +10,7 @@ from planner.memory.terms import card_symbol, library_symbol, model_symbol, work
 from planner.models.architecture import Architecture
 from planner.performance.certainty import ONE_SOURCE, scale_to_measured, spread_factor
 from planner.performance.efficiency import (
-    CLASSES_SOURCE,
+    EFFICIENCY_SOURCE,
     INPUT_BITS,
     MEASURED_CARDS,
     MatrixFormat,
@@ -19,7 +19,7 @@ from planner.performance.efficiency import (
 )
 from planner.performance.result import Basis, Bound, TimeResult, TimeTerm, TimeTermName
 from planner.performance.setting import MeasuredSpeed, TimeSetting
-from planner.performance.training.compute import DEQUANTISED_SHARE, CardRates, wide_format
+from planner.performance.training.compute import DEQUANTISED_SHARE, GpuRates, wide_format
 from planner.performance.training.step import OverlappedTransfer, TrainingStep, training_step_on
 from planner.workload.defaults import resolve_parallel
 from planner.workload.training import Training
@@ -174,7 +174,7 @@ EXPERT_SPREAD: Final = 1.1
 """Additional spread factor of networks with routed experts: four of five measured steps of networks with them lie
 within 1.29, and of others within 1.18, with their sources left out."""
 WAITING_SPREAD: Final = 1.25
-"""Additional spread factor of a step that consists of waits for the host or other cards: four of five measured steps
+"""Additional spread factor of a step that consists of waits for the host or other GPUs: four of five measured steps
 that wait for more than a fifth lie within 1.26, and of others within 1.18."""
 
 
@@ -275,7 +275,7 @@ def _products_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Sym
             library_symbol("σ", passes.size_share, "rate of products of these sizes relative to large ones"),
             *_memory_symbols(rates),
         ),
-        f"{_PRODUCTS}{rates.source}; {CLASSES_SOURCE}",
+        f"{_PRODUCTS}{rates.source}; {EFFICIENCY_SOURCE}",
     )
 
 
@@ -296,7 +296,7 @@ def _attention_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
             card_symbol("R", rates.matrix, "dense FLOP/s in the format of attention"),
             library_symbol("η", rates.attention_share, "share of the dense rate that fused attention reaches"),
         ),
-        _ATTENTION + CLASSES_SOURCE,
+        _ATTENTION + EFFICIENCY_SOURCE,
     )
 
 
@@ -310,15 +310,15 @@ def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
         (
             micro_batches,
             library_symbol(
-                "b", rates.classes.backward_passes, "cost of the backward pass in units of the forward pass"
+                "b", rates.efficiency.extra_backward_passes, "cost of the backward pass in units of the forward pass"
             ),
-            model_symbol("K", batch.kept_bytes, "bytes saved by the forward pass"),
+            model_symbol("K", batch.saved_bytes, "bytes saved by the forward pass"),
             library_symbol("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
             workload_symbol("C", batch.cast_bytes, "bytes of weights that autocast casts for one pass"),
             *([others] if passes.other_bytes else []),
             *_memory_symbols(rates),
         ),
-        _ELEMENTS + CLASSES_SOURCE,
+        _ELEMENTS + EFFICIENCY_SOURCE,
     )
 
 
@@ -339,7 +339,7 @@ def _head_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Symbol)
             model_symbol("Z", batch.logit_bytes, "bytes moved for the logits, their softmax and its derivative"),
             *_memory_symbols(rates),
         ),
-        "PyTorch's cross entropy in fp32, or the fused one of Liger-Kernel; " + CLASSES_SOURCE,
+        "PyTorch's cross entropy in fp32, or the fused one of Liger-Kernel; " + EFFICIENCY_SOURCE,
     )
 
 
@@ -352,7 +352,9 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
         "m × ρ × t",
         (
             micro_batches,
-            library_symbol("ρ", step.rates.classes.recomputed, "cost of a second forward pass relative to the first"),
+            library_symbol(
+                "ρ", step.rates.efficiency.recomputed_fraction, "cost of a second forward pass relative to the first"
+            ),
             model_symbol("t", passes.recomputable_seconds, "seconds of the recomputed operations"),
         ),
         _RECOMPUTED,
@@ -369,7 +371,7 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
             model_symbol("L", layers, "number of layers on one GPU"),
             library_symbol("o", passes.host / layers, "seconds to launch all passes of one layer"),
         ),
-        "litgpt's resource tables, whose steps hardly grow with the batch; " + CLASSES_SOURCE,
+        "litgpt's resource tables, whose steps hardly grow with the batch; " + EFFICIENCY_SOURCE,
         overlapped=count * passes.hidden_host_seconds,
     )
 
@@ -383,7 +385,7 @@ def _dequantization_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
             micro_batches,
             library_symbol("v", step.passes.visits, "number of times that each matrix is unpacked per micro-batch"),
             model_symbol("Q", step.batch.quantised_bytes, "bytes of the packed matrices"),
-            model_symbol("W", step.batch.whole_bytes, "bytes of the unpacked matrices in 16 bits"),
+            model_symbol("W", step.batch.unpacked_bytes, "bytes of the unpacked matrices in 16 bits"),
             card_symbol("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
             library_symbol("δ", DEQUANTISED_SHARE, "share of the memory bandwidth that unpacking reaches"),
         ),
@@ -461,7 +463,7 @@ def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm
     )
 
 
-def _memory_symbols(rates: CardRates) -> tuple[Symbol, Symbol]:
+def _memory_symbols(rates: GpuRates) -> tuple[Symbol, Symbol]:
     return (
         card_symbol("B", rates.bandwidth, "memory bandwidth, bytes/s"),
         library_symbol("β", rates.memory / rates.bandwidth, "achieved share of the memory bandwidth"),

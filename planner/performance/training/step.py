@@ -11,16 +11,16 @@ from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.optimizer_states import optimizer_term, parameter_count
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Moe
-from planner.performance.efficiency import MEASURED, EfficiencyClasses
+from planner.performance.efficiency import MEASURED_EFFICIENCY, TrainingEfficiency
 from planner.performance.links import Links, links_of
 from planner.performance.setting import TimeSetting
 from planner.performance.software import training_pace
 from planner.performance.training.communication import LinkTraffic, OverlapTarget, Transfer, step_transfers
 from planner.performance.training.compute import (
-    CardRates,
+    GpuRates,
     MicroBatch,
     MicroBatchTime,
-    card_rates,
+    gpu_rates,
     micro_batch,
     micro_batch_time,
     sequences_work,
@@ -30,7 +30,7 @@ from planner.workload.formats import product_format
 from planner.workload.training import Training
 
 HOST_BYTES_PER_S: Final = 100e9
-"""Bandwidth of an optimizer on the host in bytes per second, for all cards in a node: half of the eight DDR4-3200
+"""Bandwidth of an optimizer on the host in bytes per second, for all GPUs in a node: half of the eight DDR4-3200
 channels of one socket (205 GB/s; JEDEC JESD79-4), since states are read and written."""
 DISK_BYTES_PER_S: Final = 5e9
 """Bandwidth of an optimizer with states on one PCIe 4.0 NVMe disk, in bytes per second; vendors state 7 GB/s for
@@ -115,7 +115,7 @@ class TrainingStep(NamedTuple):
     `node_cards` is the number of GPUs that share a host.
     """
 
-    rates: CardRates
+    rates: GpuRates
     links: Links
     batch: MicroBatch
     passes: MicroBatchTime
@@ -148,7 +148,7 @@ def training_step_on(
     workload: Training,
     gpu: Gpu,
     setting: TimeSetting,
-    classes: EfficiencyClasses = MEASURED,
+    efficiency: TrainingEfficiency = MEASURED_EFFICIENCY,
 ) -> TrainingStep | str:
     """Return the optimizer step of `workload` on GPUs `gpu`, or a sentence with the reason why it cannot be timed.
 
@@ -157,7 +157,7 @@ def training_step_on(
 
     **Source**: Narayanan et al. 2021, arXiv 2104.04473 §2.2 (bubble).
     """
-    rates = card_rates(gpu, workload.compute, setting, classes)
+    rates = gpu_rates(gpu, workload.compute, setting, efficiency)
     if isinstance(rates, str):
         return rates
     parallel, links, count = workload.parallel, links_of(gpu, setting), workload.gradient_accumulation
@@ -175,7 +175,7 @@ def training_step_on(
         passes=passes,
         micro_batches=count,
         bubble=(parallel.pipeline - 1) / parallel.interleave * passes.seconds,
-        transfers=tuple([OverlappedTransfer(one, overlapped_seconds(one, passes, count, classes)) for one in sent]),
+        transfers=tuple([OverlappedTransfer(one, overlapped_seconds(one, passes, count, efficiency)) for one in sent]),
         optimizer_traffic=done,
         optimizer=done.moved_bytes / rates.memory,
         offload=done.copied_bytes / links.host_bytes_per_s + done.offloaded_bytes * node / done.offload_bytes_per_s,
@@ -188,7 +188,7 @@ def training_step_on(
 
 
 def _slowest_stage(
-    architecture: Architecture, workload: Training, rates: CardRates, setting: TimeSetting
+    architecture: Architecture, workload: Training, rates: GpuRates, setting: TimeSetting
 ) -> tuple[Architecture, MicroBatch, MicroBatchTime]:
     """Return the slowest pipeline stage, for which all other stages wait: its layers, micro-batch and time."""
     fused = workload.attention != "eager"
@@ -224,11 +224,11 @@ def step_traffic(share: Architecture, workload: Training, batch: MicroBatch) -> 
     )
 
 
-def overlapped_seconds(sent: Transfer, passes: MicroBatchTime, count: int, classes: EfficiencyClasses) -> float:
+def overlapped_seconds(sent: Transfer, passes: MicroBatchTime, count: int, efficiency: TrainingEfficiency) -> float:
     """Return the seconds of a transfer that overlap with computation, at most the seconds of that computation.
 
-    **Source**: the share that is never hidden is fitted (`EfficiencyClasses.exposed`): first and last layers, and the
-    GPUs' multiprocessors that copying occupies.
+    **Source**: the share that is never hidden is fitted (`TrainingEfficiency.exposed_fraction`): first and last layers,
+    and the GPUs' multiprocessors that copying occupies.
     """
     computation: dict[OverlapTarget, float] = {
         "passes": count * passes.device_seconds,
@@ -237,7 +237,7 @@ def overlapped_seconds(sent: Transfer, passes: MicroBatchTime, count: int, class
         "products": count * (passes.products_forward + passes.products_backward) / 2,
         "nothing": 0.0,
     }
-    return min(computation[sent.overlaps_with], sent.seconds * (1 - classes.exposed))
+    return min(computation[sent.overlaps_with], sent.seconds * (1 - efficiency.exposed_fraction))
 
 
 _BACKWARD_SHARE: Final = 2 / 3

@@ -8,7 +8,7 @@ from planner.workload.workload import Workload
 
 Cost = Literal["none", "time", "less", "much-time", "hardware"]
 """Cost of a change: none; time (slower); less (less work is done than requested); much-time (several times slower,
-since parts of the model are not on the card); or hardware (other or more cards)."""
+since parts of the model are not on the GPU); or hardware (other or more GPUs)."""
 Risk = Literal["none", "small", "real"]
 """Risk to the quality of the trained model or of the outputs, from none to real."""
 

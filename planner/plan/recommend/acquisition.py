@@ -31,9 +31,9 @@ _CARD_PRICE: Final = "card_price_usd"
 _LOW: Final[Mapping[str, float]] = {RESALE: TEN_TO_NINETY, _CARD_PRICE: -TEN_TO_NINETY}
 _HIGH: Final[Mapping[str, float]] = {RESALE: -TEN_TO_NINETY, _CARD_PRICE: TEN_TO_NINETY}
 _OLD_PRICE_YEARS: Final = 3
-"""Age from which a launch price, or the newest price of a card, is not one at which it can be bought."""
+"""Age from which a launch price, or the newest price of a GPU, is not one at which it can be bought."""
 _OF_PLANS_CARDS: Final = ("card_price_usd", "server_price_usd", "server_power_watts", "sale_usd_per_card")
-"""Ownership terms that hold for the plan's own cards only."""
+"""Ownership terms that hold for the plan's own GPUs only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class CapableCards:
     time: TimeResult
     demand: Demand
     linked_cards: int
-    """Cards of one copy that exchange data while they work."""
+    """GPUs of one copy that exchange data while they work."""
 
     @property
     def count(self) -> int:

@@ -115,7 +115,7 @@ def counts_tokens(plan: Plan, catalog: Catalog) -> bool:
 _SPEED_ONLY: Final = ("8-bit AdamW", "selective checkpointing", "full checkpointing")
 """Names of changes that keep what is trained; their sources are in `planner.plan.advice.training_changes`."""
 _NO_SPLIT: Final = 1
-"""Cards that may split matrices: sharing is chosen elsewhere."""
+"""GPUs that may split matrices: sharing is chosen elsewhere."""
 _QUANTIZED_TRAINING: Final = "QLoRA instead of LoRA"
 
 

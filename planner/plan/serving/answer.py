@@ -21,7 +21,7 @@ from planner.workload.software.registry import serving_support
 from planner.workload.workload import Inference
 
 Objective = Literal["usd", "cards", "watts"]
-"""What an answer needs least of: dollars per month, cards, or the rated power of all cards."""
+"""What an answer needs least of: dollars per month, GPUs, or the rated power of all GPUs."""
 
 
 class ServingWish(Spec):

@@ -292,7 +292,7 @@ def _least_replicas(deployment: Deployment, traffic: Traffic) -> int:
     held = deployment.scheduling.sequences
     if deployment.cache_tokens is not None:
         held = max(1, min(held, int(deployment.cache_tokens / (prompt + answer / 2))))
-    most = saturated_throughput(deployment.run, held, max(1.0, prompt - cached), answer).requests_per_second
+    most = saturated_throughput(deployment.served, held, max(1.0, prompt - cached), answer).requests_per_second
     return max(1, ceil(rate / (_SLACK * most)))
 
 

@@ -4,28 +4,28 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu, parse_link_bytes_per_s
+from planner.performance.attainable import FEWER_MULTIPROCESSORS, dense_ops_per_s, usable_bandwidth
 from planner.performance.links import host_bytes_per_s
-from planner.performance.reach import FEWER_MULTIPROCESSORS, dense_ops_per_s, reachable_bandwidth
 
 _CORES_EACH: Final = {"6.0": 64, "7.0": 64, "7.2": 64, "7.5": 64, "8.0": 64}
 """Shader cores of a multiprocessor by compute capability; 128 on all others (CUDA C++ Programming Guide)."""
 _USUAL_CORES_EACH: Final = 128
 _AMD_CORES_EACH: Final = 64
 _MULTIPROCESSORS: Final = {"9.0": 132, "10.0": 148, "10.3": 148}
-"""Multiprocessors by compute capability, for cards whose record has no shader cores (NVIDIA Hopper and Blackwell)."""
+"""Multiprocessors by compute capability, for GPUs whose record has no shader cores (NVIDIA Hopper and Blackwell)."""
 _USUAL_MULTIPROCESSORS: Final = 100
 _CACHE_BYTES: Final = {"7.0": 6e6, "8.0": 40e6, "9.0": 50e6, "10.0": 126e6, "10.3": 126e6}
 """L2 cache by compute capability (NVIDIA whitepapers of Volta, A100, Hopper and Blackwell)."""
 _CACHE_BYTES_PER_BUS_BIT: Final = {"7.5": 16e3, "8.6": 16e3, "8.7": 16e3, "8.9": 250e3, "12.0": 250e3}
-"""L2 cache for each bit of the memory bus on cards with GDDR: 6 MB on 384 bits in Ampere, 96 in Ada (whitepapers)."""
+"""L2 cache for each bit of the memory bus on GPUs with GDDR: 6 MB on 384 bits in Ampere, 96 in Ada (whitepapers)."""
 _USUAL_CACHE_BYTES: Final = 18e6
 _CLOCKS_HZ: Final = {"9.0": 1.98e9, "10.0": 1.965e9, "10.3": 2.032e9}
-"""Boost clocks by compute capability, for cards whose record has none: those of H100, B200 and B300."""
+"""Boost clocks by compute capability, for GPUs whose record has none: those of H100, B200 and B300."""
 _USUAL_CLOCK_HZ: Final = 1.9e9
 _PORT_BYTES_PER_CLOCK: Final = 64
 
 
-class KernelCard(NamedTuple):
+class GpuFigures(NamedTuple):
     """Physical figures of a GPU: bandwidth, dense rate of one format, multiprocessors, L2 cache, links and clock.
 
     `link_bytes_per_s` is the bandwidth to other GPUs in one direction.
@@ -52,14 +52,14 @@ class KernelCard(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def kernel_card(gpu: Gpu, dtype: str = "fp16") -> KernelCard | None:
+def gpu_figures(gpu: Gpu, dtype: str = "fp16") -> GpuFigures | None:
     """Return the figures of one device of `gpu` with its rate in `dtype`; None if bandwidth or rate is unknown."""
-    bandwidth, rate = reachable_bandwidth(gpu), dense_ops_per_s(gpu, dtype)
+    bandwidth, rate = usable_bandwidth(gpu), dense_ops_per_s(gpu, dtype)
     if bandwidth is None or rate is None:
         return None
     both_ways = parse_link_bytes_per_s(gpu.interconnect)
     link = both_ways / 2 if both_ways else host_bytes_per_s(gpu)
-    return KernelCard(bandwidth, rate, _multiprocessors(gpu), _cache_bytes(gpu), link, _clock_hz(gpu))
+    return GpuFigures(bandwidth, rate, _multiprocessors(gpu), _cache_bytes(gpu), link, _clock_hz(gpu))
 
 
 def combined_seconds(overlap: float, first: float, second: float, third: float = 0.0) -> float:
