@@ -143,8 +143,8 @@ def _variants(backend: str, engine: Engine) -> Iterator[tuple[str, Engine]]:
     if engine is tensorrt_llm.ENGINE:
         yield "as in plans", engine
     else:
-        yield "by classes", replace(engine, kernels=None)
-        yield "by kernels", replace(engine, kernels=backend, kernel_formats=tensorrt_llm.ENGINE.kernel_formats)
+        yield "by classes", replace(engine, kernel_tables=None)
+        yield "by kernels", replace(engine, kernel_tables=backend, kernel_formats=tensorrt_llm.ENGINE.kernel_formats)
 
 
 def _token_seconds(row: dict[str, str], catalog: Catalog, engine: Engine) -> float | None:
@@ -173,7 +173,7 @@ def _served_model(row: dict[str, str], catalog: Catalog, engine: Engine, gpu: Gp
     split = ModelSplit(links_of(gpu, TimeSetting()), int(row["tp_size"]), 1)
     cache = "fp8" if engine is tensorrt_llm.ENGINE else "fp16"
     kernels = pass_kernels(architecture, speed, gpu, weights, cache)
-    if kernels is None and engine.kernels is not None and engine is not tensorrt_llm.ENGINE:
+    if kernels is None and engine.kernel_tables is not None and engine is not tensorrt_llm.ENGINE:
         return None
     return ServedModel(architecture, engine.work(architecture, weights), speed, split, cache, kernels=kernels)
 

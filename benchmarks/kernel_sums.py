@@ -36,7 +36,7 @@ from planner.plan.catalog import Catalog, load_catalog
 
 _MODEL, _CARD, _VERSION = "Qwen/Qwen3-32B", "h100-sxm5-80gb", "0.12.0"
 _SETTINGS = {
-    "classes": replace(vllm.ENGINE, schedules_ahead=False, kernels=None),
+    "classes": replace(vllm.ENGINE, schedules_ahead=False, kernel_tables=None),
     "kernels, launches as in TensorRT-LLM": Engine(
         **{**vars(vllm.ENGINE), "schedules_ahead": False},
     ),
@@ -93,7 +93,7 @@ def print_published(catalog: Catalog) -> None:
 
 def with_tables(case: Case, tables: str) -> Case | None:
     """Return `case` as the sum of the kernels in the tables of an engine, or None if one was not measured."""
-    engine = replace(case.engine, kernels=tables, kernel_formats=("bf16", "fp8"))
+    engine = replace(case.engine, kernel_tables=tables, kernel_formats=("bf16", "fp8"))
     speed = case.run.speed._replace(engine=engine)
     kernels = pass_kernels(case.run.architecture, speed, case.gpu, case.weights, case.run.cache)
     return case._replace(run=case.run._replace(speed=speed, kernels=kernels)) if kernels else None

@@ -60,35 +60,35 @@ class LockstepGroup:
         """Take the next step of all replicas, or several in which all of them only decode."""
         working = [(rank, plan) for rank, plan in zip(self._ranks, plans, strict=True) if plan is not None]
         experts = working[0][0].times.experts(sum([plan.decoding + plan.tokens for _, plan in working]))
-        first, more = max([_seconds(rank, plan, experts) for rank, plan in working])
+        first, more = max([_rank_step_seconds(rank, plan, experts) for rank, plan in working])
         steps = 1
-        if not any(plan.begins for _, plan in working):
+        if not any(plan.prompt_chunks for _, plan in working):
             steps = min([rank.steps_within(plan, first, more, until) for rank, plan in working])
             idle = [
                 rank.next_arrival - self.clock for rank, plan in zip(self._ranks, plans, strict=True) if plan is None
             ]
             steps = max(1, min([steps, *(int(seconds / first) for seconds in idle if seconds < inf)]))
         for rank, plan in working:
-            if plan.begins:
-                rank.take_prompts(plan, first)
+            if plan.prompt_chunks:
+                rank.take_prefill_step(plan, first)
             else:
-                rank.take_steps(plan, steps, first, more)
+                rank.take_decoding_steps(plan, steps, first, more)
         ended = working[0][0].clock
         for rank, own in zip(self._ranks, plans, strict=True):
             if own is None:
                 rank.start_at(ended)
 
 
-def _seconds(rank: Replica, plan: StepPlan, experts: float) -> tuple[float, float]:
+def _rank_step_seconds(rank: Replica, plan: StepPlan, experts: float) -> tuple[float, float]:
     """Return the seconds of a replica's step with the `experts` of all, and how much longer each following one is."""
-    if plan.begins:
-        return rank.own_seconds(plan, experts), 0.0
+    if plan.prompt_chunks:
+        return rank.prefill_step_seconds(plan, experts), 0.0
     first, more = rank.decoding_seconds(plan)
     return first + experts, more
 
 
 Stop = Callable[[], bool]
-Mover = Replica | StaticReplica | LockstepGroup
+ReplicaOrGroup = Replica | StaticReplica | LockstepGroup
 
 _OVERLOADED: Final = 1.5
 _LOAD_GAP: Final = 8
@@ -117,19 +117,19 @@ class SimulatedRun(NamedTuple):
 def step_times(deployment: Deployment, requests: Requests, scale: StepScale) -> StepTimes:
     """Return the times of steps with requests of these lengths."""
     context = fmean(requests.prompt) + fmean(requests.output) / 2
-    return StepTimes(deployment.served, context, deployment.scheduling.padded, scale, deployment.expert_ranks)
+    return StepTimes(deployment.served, context, deployment.scheduling.padded_rows, scale, deployment.expert_ranks)
 
 
 def make_replica(
-    deployment: Deployment, index: int, times: StepTimes, requests: Requests, watched: tuple[float, float]
+    deployment: Deployment, index: int, times: StepTimes, requests: Requests, recorded_window: tuple[float, float]
 ) -> Replica | StaticReplica:
     """Return a replica of the deployment that has no requests yet."""
-    rules = deployment.scheduling
-    if rules.static:
-        return StaticReplica(index, times, rules, requests)
+    scheduling = deployment.scheduling
+    if scheduling.static_batching:
+        return StaticReplica(index, times, scheduling, requests)
     ram = RamCache(deployment.ram_blocks, deployment.ram_token_seconds) if deployment.ram_blocks else None
     blocks, over_http = deployment.cache_blocks, deployment.setup.over_http
-    return Replica(index, times, rules, blocks, requests, watched, ram, over_http)
+    return Replica(index, times, scheduling, blocks, requests, recorded_window, ram, over_http)
 
 
 def serve(
@@ -139,23 +139,23 @@ def serve(
 
     Each `ranks` replicas in a row share their experts.
     """
-    movers = _movers(replicas, ranks)
+    units = _independent_units(replicas, ranks)
     if router == "round-robin" or len(replicas) == 1:
         for place, number in enumerate(requests.initial):
             replicas[place % len(replicas)].submit(number, requests.arrival[number])
-        return all(finish(mover, stop) for mover in movers)
+        return all(finish(unit, stop) for unit in units)
     choose = _ROUTERS[router]
     for place, number in enumerate(requests.initial):
         time = requests.arrival[number]
-        for mover in movers:
-            mover.advance(time)
+        for unit in units:
+            unit.advance(time)
         choose(replicas, number).submit(number, time)
         if place % _CHECKED_EVERY == 0 and stop():
             return False
-    return all(finish(mover, stop) for mover in movers)
+    return all(finish(unit, stop) for unit in units)
 
 
-def _movers(replicas: Sequence[Replica | StaticReplica], ranks: int) -> Sequence[Mover]:
+def _independent_units(replicas: Sequence[Replica | StaticReplica], ranks: int) -> Sequence[ReplicaOrGroup]:
     """Return what advances by itself: the replicas, or the groups of those that share their experts."""
     sharing = [replica for replica in replicas if isinstance(replica, Replica)]
     if ranks == 1 or len(sharing) < len(replicas):
@@ -163,13 +163,13 @@ def _movers(replicas: Sequence[Replica | StaticReplica], ranks: int) -> Sequence
     return [LockstepGroup(sharing[place : place + ranks]) for place in range(0, len(sharing), ranks)]
 
 
-def finish(mover: Mover, stop: Stop) -> bool:
+def finish(unit: ReplicaOrGroup, stop: Stop) -> bool:
     """Let a replica or a group answer all requests, in slices between which it is asked whether to stop."""
-    until = max(mover.clock, 1.0)
-    while mover.load:
+    until = max(unit.clock, 1.0)
+    while unit.load:
         if stop():
             return False
-        mover.advance(until)
+        unit.advance(until)
         until = 2 * until
     return True
 
@@ -182,15 +182,15 @@ def _with_prefix(replicas: Sequence[Replica | StaticReplica], number: int) -> Re
     """Return the replica that has most of the prompt, unless it has many more requests than the others."""
     least = _least_loaded(replicas, number)
     limit = _OVERLOADED * least.load + _LOAD_GAP
-    best = max(replicas, key=lambda replica: (replica.cached_part(number), -replica.load, -replica.index))
-    return best if best.cached_part(number) and best.load <= limit else least
+    best = max(replicas, key=lambda replica: (replica.cached_prompt_tokens(number), -replica.load, -replica.index))
+    return best if best.cached_prompt_tokens(number) and best.load <= limit else least
 
 
 _ROUTERS: Final = {"least-loaded": _least_loaded, "prefix-aware": _with_prefix}
 
 
 def run_disaggregated(
-    deployment: Deployment, requests: Requests, times: StepTimes, watched: tuple[float, float], stop: Stop
+    deployment: Deployment, requests: Requests, times: StepTimes, recorded_window: tuple[float, float], stop: Stop
 ) -> SimulatedRun | None:
     """Return the run of `requests` through replicas for prompts, then through others for answers; None if stopped.
 
@@ -203,28 +203,30 @@ def run_disaggregated(
     """
     split = deployment.setup.disaggregation
     assert split is not None
-    prompts = _first_tokens(requests)
-    readers = [_reader(deployment, index, times, prompts, watched) for index in range(split.prefill_replicas)]
+    prompts = _prefill_requests(requests)
+    prefill_replicas = [
+        _prefill_replica(deployment, index, times, prompts, recorded_window) for index in range(split.prefill_replicas)
+    ]
     for place, number in enumerate(requests.initial):
-        readers[place % len(readers)].submit(number, requests.arrival[number])
-    if not all(finish(reader, stop) for reader in readers):
+        prefill_replicas[place % len(prefill_replicas)].submit(number, requests.arrival[number])
+    if not all(finish(replica, stop) for replica in prefill_replicas):
         return None
-    arrived = _sent(deployment, prompts, requests.output)
-    answers = _rest(requests, prompts)
-    writers = [
-        _writer(deployment, split.prefill_replicas + index, times, answers, watched)
+    arrivals = _cache_arrivals(deployment, prompts, requests.output)
+    answers = _continued_requests(requests, prompts)
+    decode_replicas = [
+        _decode_replica(deployment, split.prefill_replicas + index, times, answers, recorded_window)
         for index in range(split.decode_replicas)
     ]
-    for place, number in enumerate(sorted(arrived, key=lambda number: arrived[number])):
-        writers[place % len(writers)].submit(number, arrived[number])
-    if not all(finish(writer, stop) for writer in writers):
+    for place, number in enumerate(sorted(arrivals, key=lambda number: arrivals[number])):
+        decode_replicas[place % len(decode_replicas)].submit(number, arrivals[number])
+    if not all(finish(replica, stop) for replica in decode_replicas):
         return None
-    _join(requests, prompts, answers)
-    replicas = (*readers, *writers)
+    _merge_times(requests, prompts, answers)
+    replicas = (*prefill_replicas, *decode_replicas)
     return SimulatedRun(requests, replicas, max(replica.clock for replica in replicas))
 
 
-def _first_tokens(requests: Requests) -> Requests:
+def _prefill_requests(requests: Requests) -> Requests:
     """Return the requests with answers of one token, which the replicas for prompts give."""
     found = Requests()
     for number in range(len(requests)):
@@ -232,7 +234,7 @@ def _first_tokens(requests: Requests) -> Requests:
     return found
 
 
-def _rest(requests: Requests, prompts: Requests) -> Requests:
+def _continued_requests(requests: Requests, prompts: Requests) -> Requests:
     """Return the requests whose answers go on: their cache has the prompt, and their first token is known."""
     found = Requests()
     for number in range(len(requests)):
@@ -241,38 +243,38 @@ def _rest(requests: Requests, prompts: Requests) -> Requests:
     return found
 
 
-def _reader(
-    deployment: Deployment, index: int, times: StepTimes, requests: Requests, watched: tuple[float, float]
+def _prefill_replica(
+    deployment: Deployment, index: int, times: StepTimes, requests: Requests, recorded_window: tuple[float, float]
 ) -> Replica:
-    rules, blocks, over_http = deployment.scheduling, deployment.cache_blocks, deployment.setup.over_http
-    return Replica(index, times, rules, blocks, requests, watched, over_http=over_http)
+    scheduling, blocks, over_http = deployment.scheduling, deployment.cache_blocks, deployment.setup.over_http
+    return Replica(index, times, scheduling, blocks, requests, recorded_window, over_http=over_http)
 
 
-def _writer(
-    deployment: Deployment, index: int, times: StepTimes, requests: Requests, watched: tuple[float, float]
+def _decode_replica(
+    deployment: Deployment, index: int, times: StepTimes, requests: Requests, recorded_window: tuple[float, float]
 ) -> Replica:
-    rules = deployment.scheduling.without_prefixes()
-    received = Replica(index, times, rules, deployment.cache_blocks, requests, watched)
+    scheduling = deployment.scheduling.without_prefixes()
+    received = Replica(index, times, scheduling, deployment.cache_blocks, requests, recorded_window)
     received.receives_cache = True
     return received
 
 
-def _sent(deployment: Deployment, prompts: Requests, whole: list[int]) -> dict[int, float]:
+def _cache_arrivals(deployment: Deployment, prompts: Requests, whole: list[int]) -> dict[int, float]:
     """Return when the cache of each prompt whose answer goes on has arrived, sent one after the other by each replica.
 
     `whole` are the tokens of the answers.
     """
     free: dict[int, float] = {}
-    arrived = {}
+    arrivals = {}
     for number in sorted(range(len(prompts)), key=lambda number: prompts.first[number]):
         if prompts.end[number] == NEVER or whole[number] == 1:
             continue
         begin = max(prompts.first[number], free.get(prompts.replica[number], 0.0))
-        arrived[number] = free[prompts.replica[number]] = begin + deployment.transfer_seconds(prompts.prompt[number])
-    return arrived
+        arrivals[number] = free[prompts.replica[number]] = begin + deployment.transfer_seconds(prompts.prompt[number])
+    return arrivals
 
 
-def _join(requests: Requests, prompts: Requests, answers: Requests) -> None:
+def _merge_times(requests: Requests, prompts: Requests, answers: Requests) -> None:
     """Write the times of both parts of each request."""
     for number in range(len(requests)):
         requests.scheduled[number] = prompts.scheduled[number]

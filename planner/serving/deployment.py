@@ -123,7 +123,7 @@ def deploy(
             f"{split.prefill_replicas:,} replicas for prompts and {split.decode_replicas:,} for answers are not the "
             f"{replicas:,} of the plan"
         )
-    if split is not None and (scheduling.static or parallel.expert > 1):
+    if split is not None and (scheduling.static_batching or parallel.expert > 1):
         return _TOGETHER if parallel.expert > 1 else _IN_BATCHES
     if served.draft is not None and parallel.expert > 1:
         return "drafts of replicas that share experts are not simulated"

@@ -1,9 +1,9 @@
 """The prefix cache of a replica: blocks of earlier prompts that later ones with the same beginning use again."""
 
-from planner.serving.traffic import CommonBeginning
+from planner.serving.traffic import CommonPrefix
 
 
-class _Entry:
+class _CachedPrefix:
     """The cached blocks of a common beginning, from the end of the one before it in the prompt."""
 
     __slots__ = ("blocks", "expiry", "ram_expiry", "ready", "start", "users")
@@ -33,10 +33,10 @@ class PrefixCache:
 
     def __init__(self, block_tokens: int, ram_blocks: int = 0) -> None:
         self._block_tokens, self._ram_blocks = block_tokens, ram_blocks
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, _CachedPrefix] = {}
         self.taken = 0
 
-    def matched(self, prefixes: tuple[CommonBeginning, ...], prompt: int, *, in_ram: bool = False) -> int:
+    def matched(self, prefixes: tuple[CommonPrefix, ...], prompt: int, *, in_ram: bool = False) -> int:
         """Return the tokens at the beginning of a prompt that are cached: whole blocks, without the last token.
 
         With `in_ram` those count, too, that only RAM has.
@@ -54,11 +54,11 @@ class PrefixCache:
                 break
         return min(found, (prompt - 1) // self._block_tokens * self._block_tokens)
 
-    def _left(self, entry: _Entry) -> int:
+    def _left(self, entry: _CachedPrefix) -> int:
         """Return the blocks of an unused beginning that nothing has overwritten; its end is overwritten first."""
         return max(0, min(entry.blocks, entry.expiry - self.taken))
 
-    def claim(self, prefixes: tuple[CommonBeginning, ...]) -> tuple[int, int]:
+    def claim(self, prefixes: tuple[CommonPrefix, ...]) -> tuple[int, int]:
         """Return the blocks of the beginnings, and how many of them a further user takes from the free ones."""
         whole = moved = 0
         for prefix in prefixes:
@@ -69,13 +69,13 @@ class PrefixCache:
             whole = (whole if entry is None else entry.start) + blocks
         return whole, moved
 
-    def acquire(self, prefixes: tuple[CommonBeginning, ...]) -> int:
+    def acquire(self, prefixes: tuple[CommonPrefix, ...]) -> int:
         """Count a further user of the beginnings; return their blocks that are no longer free."""
         whole = moved = 0
         for prefix in prefixes:
             entry = self._entries.get(prefix.name)
             if entry is None:
-                entry = _Entry(whole, max(0, prefix.end // self._block_tokens - whole))
+                entry = _CachedPrefix(whole, max(0, prefix.end // self._block_tokens - whole))
                 self._entries[prefix.name] = entry
             if not entry.users:
                 kept = self._left(entry) if entry.ready else 0
@@ -86,12 +86,12 @@ class PrefixCache:
             whole = entry.start + entry.blocks
         return moved
 
-    def computed(self, prefixes: tuple[CommonBeginning, ...]) -> None:
+    def computed(self, prefixes: tuple[CommonPrefix, ...]) -> None:
         """Note that a prompt with these beginnings has been read."""
         for prefix in prefixes:
             self._entries[prefix.name].ready = True
 
-    def release(self, prefixes: tuple[CommonBeginning, ...], free: int) -> int:
+    def release(self, prefixes: tuple[CommonPrefix, ...], free: int) -> int:
         """Count one user less of the beginnings; return the blocks that are free again, beside `free` others."""
         released = 0
         for prefix in prefixes:
@@ -105,7 +105,7 @@ class PrefixCache:
 
     def keep(self, name: int, start_blocks: int, tokens: int, free: int) -> None:
         """Keep the context of a session that has just been set free for its next turn, of `tokens` tokens in all."""
-        entry = _Entry(start_blocks, max(0, tokens // self._block_tokens - start_blocks))
+        entry = _CachedPrefix(start_blocks, max(0, tokens // self._block_tokens - start_blocks))
         entry.ready, entry.expiry = True, self.taken + free
         entry.ram_expiry = self.taken + self._ram_blocks if self._ram_blocks else 0
         self._entries[name] = entry

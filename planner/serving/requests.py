@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from planner.serving.traffic import (
-    CommonBeginning,
+    CommonPrefix,
     ConcurrentClients,
     DailyArrivals,
     FixedLength,
@@ -34,7 +34,7 @@ class Requests:
         self.arrival: list[float] = []
         self.prompt: list[int] = []
         self.output: list[int] = []
-        self.prefixes: list[tuple[CommonBeginning, ...]] = []
+        self.prefixes: list[tuple[CommonPrefix, ...]] = []
         self.session: list[int] = []
         self.followed_by: list[int] = []
         self.pause: list[float] = []
@@ -52,7 +52,7 @@ class Requests:
         arrival: float,
         prompt: int,
         output: int,
-        prefixes: tuple[CommonBeginning, ...] = (),
+        prefixes: tuple[CommonPrefix, ...] = (),
         session: int = -1,
     ) -> int:
         """Add a request and return its number; `arrival` is `NEVER` for one that follows another."""
@@ -118,13 +118,13 @@ class _Draws:
         self._prefixes, self._random = traffic.prefixes, Random(f"{seed} prefixes")
         self.pauses = Random(f"{seed} pauses")
 
-    def next_request(self) -> tuple[int, int, tuple[CommonBeginning, ...]]:
+    def next_request(self) -> tuple[int, int, tuple[CommonPrefix, ...]]:
         """Return the prompt tokens, output tokens and common beginnings of the next request."""
         prompt, shared = self._input(), self._prefixes
         if shared is None or self._random.random() >= shared.share:
             return prompt, self._output(), ()
         name = self._random.randrange(shared.prefixes)
-        return max(prompt, shared.tokens + 1), self._output(), (CommonBeginning(name, shared.tokens),)
+        return max(prompt, shared.tokens + 1), self._output(), (CommonPrefix(name, shared.tokens),)
 
 
 def _length_source(
@@ -180,7 +180,7 @@ def _of_sessions(traffic: Traffic, sessions: Sessions, times: Iterator[float], n
             prompt, output, _ = draws.next_request()
             if sessions.most_tokens is not None and context + prompt + output > sessions.most_tokens:
                 break
-            own = (*shared, CommonBeginning(-1 - session, context))
+            own = (*shared, CommonPrefix(-1 - session, context))
             turn = found.add(NEVER, context + prompt, output, own, session)
             found.followed_by[before] = turn
             if sessions.think_seconds:

@@ -97,16 +97,18 @@ def run_once(
     """Return one run of `number` requests, whose steps take as long as `scale` says; None once `stop` returns true."""
     requests = draw_requests(traffic, number, seed)
     times = step_times(deployment, requests, scale)
-    watched = _watched_minute(requests) if detail else (inf, inf)
+    recorded_window = _recorded_minute(requests) if detail else (inf, inf)
     if deployment.setup.disaggregation is not None:
-        return run_disaggregated(deployment, requests, times, watched, stop)
-    replicas = [make_replica(deployment, index, times, requests, watched) for index in range(deployment.replicas)]
+        return run_disaggregated(deployment, requests, times, recorded_window, stop)
+    replicas = [
+        make_replica(deployment, index, times, requests, recorded_window) for index in range(deployment.replicas)
+    ]
     if not serve(replicas, requests, deployment.setup.router, stop, deployment.expert_ranks):
         return None
     return SimulatedRun(requests, replicas, max((replica.clock for replica in replicas), default=0.0))
 
 
-def _watched_minute(requests: Requests) -> tuple[float, float]:
+def _recorded_minute(requests: Requests) -> tuple[float, float]:
     times = [requests.arrival[number] for number in requests.initial]
     begin = max(0.0, times[len(times) // 2] - _MINUTE / 2)
     return begin, begin + _MINUTE
@@ -369,7 +371,7 @@ def _cache_use(deployment: Deployment, run: SimulatedRun) -> CacheUse:
         highest_fraction=max([most for _, most in shares]) if shares else None,
         preemptions=sum([len(replica.preemptions) for replica in run.replicas]),
         prefix_hit_fraction=sum(run.requests.cached) / prompts,
-        ram_hit_fraction=sum([each.brought_tokens for each in run.replicas if isinstance(each, Replica)]) / prompts,
+        ram_hit_fraction=sum([each.fetched_tokens for each in run.replicas if isinstance(each, Replica)]) / prompts,
     )
 
 
@@ -390,10 +392,10 @@ def _limit(run: SimulatedRun, busy: float) -> ServingLimit:
 
 
 def _minute(run: SimulatedRun) -> MinuteInDetail | None:
-    watched = run.replicas[0].watched
-    if watched[0] == inf:
+    recorded_window = run.replicas[0].recorded_window
+    if recorded_window[0] == inf:
         return None
-    requests, (begin, end) = run.requests, watched
+    requests, (begin, end) = run.requests, recorded_window
     lost: dict[int, list[float]] = {}
     moments = []
     for replica in run.replicas:

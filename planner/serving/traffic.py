@@ -138,7 +138,7 @@ class Sessions(Spec):
     )
 
 
-class CommonBeginning(NamedTuple):
+class CommonPrefix(NamedTuple):
     """A beginning that several prompts have in common: its number, and the tokens of the prompt up to its end."""
 
     name: int
@@ -154,7 +154,7 @@ class TrafficTrace(Spec):
     arrival_seconds: tuple[float, ...]
     input_tokens: tuple[int, ...]
     output_tokens: tuple[int, ...]
-    beginnings: tuple[tuple[CommonBeginning, ...], ...] = ()
+    beginnings: tuple[tuple[CommonPrefix, ...], ...] = ()
     source: str = ""
 
     @model_validator(mode="after")

@@ -93,8 +93,8 @@ def test_ram_holds_blocks_and_brings_them_back_faster_than_a_prompt_is_read():
 
 
 def test_a_service_with_a_cache_in_ram_brings_back_what_does_not_fit_on_the_card():
-    begins = SharedPrefixes(tokens=2_000, prefixes=40, share=1.0)
-    traffic = CHAT.evolve(input=FixedLength(tokens=2_100), prefixes=begins)
+    prompt_chunks = SharedPrefixes(tokens=2_000, prefixes=40, share=1.0)
+    traffic = CHAT.evolve(input=FixedLength(tokens=2_100), prefixes=prompt_chunks)
     fields = {"context_length": 2_200, "prompt_length": 2_100, "engine": {"memory_utilization": 0.48}}
     plain = simulate_traffic(deployed(plan_on("l40s", **fields)), traffic, requests=200, ranges=False)
     held = deployed(plan_on("l40s", cache_in_ram_bytes=2**36, **fields))

@@ -165,7 +165,9 @@ def _drafter(served: ServedModel, workload: Inference, gpu: Gpu) -> Drafter:
     tensor = served.split.tensor if draft_is_divided(network, served.split.tensor) else 1
     split = ModelSplit(served.split.links, tensor)
     speed = speed._replace(sequence_seconds=0.0)
-    model = ServedModel(network, work, speed, split, workload.kv_cache, kernels=kernels, chunk=served.chunk)
+    model = ServedModel(
+        network, work, speed, split, workload.kv_cache, kernels=kernels, chunk_tokens=served.chunk_tokens
+    )
     return Drafter(own.drafted, own.expected_tokens, model)
 
 

@@ -89,7 +89,7 @@ def gpu_speed(gpu: Gpu, engine: Engine, weights: str, compute: str = "bf16", unf
     if bandwidth is None or rate is None:
         return None
     figures = gpu_figures(gpu)
-    hides_launches = engine.eager and not weights.startswith(engine.waits_with)
+    hides_launches = engine.eager and not weights.startswith(engine.blocking_formats)
     plain = engine.rate(gpu, "fp32" if compute == "fp32" else "fp16") or rate
     return GpuSpeed(
         engine=engine,

@@ -74,7 +74,7 @@ def routed_kernels(architecture: Architecture, speed: GpuSpeed, gpu: Gpu, weight
 
     They must have been measured in the engine, on the GPU or, with stacked memory, on its family.
     """
-    tables, number_format = speed.engine.kernels, _EXPERT_FORMATS.get(weights)
+    tables, number_format = speed.engine.kernel_tables, _EXPERT_FORMATS.get(weights)
     groups = [(group.count, group.layer.feed_forward) for group in architecture.main.groups]
     blocks = tuple((number, block) for number, block in groups if isinstance(block, Moe))
     if tables is None or number_format is None or not blocks or not all(_has_curves(block) for _, block in blocks):
@@ -120,7 +120,7 @@ def pass_kernels(architecture: Architecture, speed: GpuSpeed, gpu: Gpu, weights:
     All must have been measured in the engine, on the GPU or, with stacked memory, on its family.
     """
     engine, products, stored = speed.engine, _FORMATS.get(weights), _CACHES.get(cache)
-    tables, layers = engine.kernels, _layers(architecture)
+    tables, layers = engine.kernel_tables, _layers(architecture)
     if tables is None or stored is None or layers is None or speed.unfused:
         return None
     if products is None or products not in engine.kernel_formats or memory_class(gpu) not in engine.kernel_memory:

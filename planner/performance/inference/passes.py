@@ -264,10 +264,10 @@ def _unpacked_bytes_moved(work: PassWork, speed: GpuSpeed, batch: PassBatch, wei
 
     **Source**: llama.cpp ggml-cuda/mmq.cu `ggml_cuda_should_use_mmq`: experts are multiplied as they are stored.
     """
-    if not speed.engine.unpacks or batch.rows < _UNPACKED_FROM or not work.dequantised_bytes:
+    if not speed.engine.unpacks_weights or batch.rows < _UNPACKED_FROM or not work.dequantised_bytes:
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
-    unpacked = min(weights, work.fixed_bytes) if speed.engine.packed_experts else weights
+    unpacked = min(weights, work.fixed_bytes) if speed.engine.keeps_experts_packed else weights
     return (1 + work.dequantised_bytes / whole) * unpacked
 
 

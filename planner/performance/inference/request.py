@@ -21,7 +21,7 @@ class ServedModel(NamedTuple):
 
     `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads. `kernels` are the measured
     kernels of the engine, if they cover the network and the GPU; else `experts` may be those of the routed experts.
-    `chunk` is the most tokens of one pass of a prompt if
+    `chunk_tokens` is the most tokens of one pass of a prompt if
     the workload sets it, None for the engine's own. `draft` drafts tokens that each decoding step checks.
     """
 
@@ -33,7 +33,7 @@ class ServedModel(NamedTuple):
     encoder_tokens: int = 0
     kernels: PassKernels | None = None
     experts: RoutedKernels | None = None
-    chunk: int | None = None
+    chunk_tokens: int | None = None
     draft: "Drafter | None" = None
 
     @property
@@ -85,7 +85,7 @@ def prompt_time(served: ServedModel, sequences: float, tokens: float) -> PassTim
             return reading
         return reading.followed_by(PassTime(drafting=prompt_time(served.draft.model, sequences, tokens).seconds))
     rows = sequences * tokens
-    chunk = served.chunk or served.speed.engine.chunk or rows
+    chunk = served.chunk_tokens or served.speed.engine.chunk_tokens or rows
     chunks = max(1, ceil(rows / chunk))
     batch = PassBatch(
         rows=rows / chunks,

@@ -45,9 +45,9 @@ AS_ESTIMATED: Final = StepScale()
 class StepTimes:
     """Seconds of the steps of one replica, by their decoding sequences, context and new prompt tokens.
 
-    `context` is the mean length of a sequence, at which the cache of layers with a window is read. `padded` returns the
-    number of rows that a step with so many decoding sequences computes. If `expert_ranks` replicas share the routed
-    experts, the times are those of the rest of the network, and `experts` is the time of the experts.
+    `context` is the mean length of a sequence, at which the cache of layers with a window is read. `padded_rows`
+    returns the number of rows that a step with so many decoding sequences computes. If `expert_ranks` replicas share
+    the routed experts, the times are those of the rest of the network, and `experts` is the time of the experts.
 
     With a draft, `decoding` is the time in which each sequence gets one token, and `mixed` that of a whole step, which
     yields `tokens_per_step` of each.
@@ -63,20 +63,20 @@ class StepTimes:
         self,
         served: ServedModel,
         context: float,
-        padded: Callable[[int], int] = lambda sequences: sequences,
+        padded_rows: Callable[[int], int] = lambda sequences: sequences,
         scale: StepScale = AS_ESTIMATED,
         expert_ranks: int = 1,
     ) -> None:
         self._experts, self._ranks = served.work, expert_ranks
         self.tokens_per_step, self.rows_per_sequence = served.tokens_per_step, served.rows_per_sequence
         drafter = served.draft.model if served.draft else None
-        self._drafter = None if drafter is None else StepTimes(drafter, context, padded, scale)
+        self._drafter = None if drafter is None else StepTimes(drafter, context, padded_rows, scale)
         if expert_ranks > 1:
             served = served._replace(work=without_experts(served.work), kernels=None, experts=None)
-        self._run, self._padded, self._scale = served, padded, scale
+        self._served, self._padded_rows, self._scale = served, padded_rows, scale
         self._stages = served.split.stages if served.speed.engine.overlaps_stages else 1
         self._waits = 1 + STAGE_DELAY * (self._stages - 1)
-        self._chunk = served.speed.engine.chunk
+        self._chunk = served.speed.engine.chunk_tokens
         self._launches = 0.0 if served.kernels is not None else launch_time(served.work, served.speed)
         cards = served.split.tensor
         self._added = host_share(served.work, served.speed, cards, self._launches, 0).added_seconds
@@ -106,11 +106,11 @@ class StepTimes:
 
     def _decoding(self, sequences: int) -> DecodingStep:
         each, factor = sequences / self._stages, self._waits * self._scale.decoding
-        rows = max(1.0, float(self._padded(ceil(each * self.rows_per_sequence))))
+        rows = max(1.0, float(self._padded_rows(ceil(each * self.rows_per_sequence))))
         without = self._device_seconds(rows, 0.0)
         # The bytes of a sequence beyond its context's are read once for each: states, and full windows.
         fixed = self._device_seconds(rows, each * self._sequence_bytes) if self._sequence_bytes > 1 else without
-        read = self._device_seconds(rows, each * cached_bytes(self._run, self._context)) - fixed
+        read = self._device_seconds(rows, each * cached_bytes(self._served, self._context)) - fixed
         added = self._added + self._sequence_added * each
         drafts, yielded = self._drafting(sequences), self.tokens_per_step
         return DecodingStep(
@@ -136,7 +136,7 @@ class StepTimes:
             scores=0.0,
             tokens=max(1.0, self._context if cache else 1.0),
         )
-        parts = served_pass_time(self._run, batch)
+        parts = served_pass_time(self._served, batch)
         return parts.seconds - parts.host
 
     def mixed(self, sequences: int, context: float, tokens: int, attention: float, experts: float = 0.0) -> float:
@@ -157,7 +157,7 @@ class StepTimes:
         if self._drafter is not None and tokens:
             base += self._drafter._prompt_base(tokens)  # noqa: SLF001  # of the same class
         added = passes * self._added + self._sequence_added * each
-        eager = passes * self._run.speed.engine.eager_seconds(self._run.work, rows / passes)
+        eager = passes * self._served.speed.engine.eager_seconds(self._served.work, rows / passes)
         least = self._least + self._sequence_least * each + eager
         base += experts / self._scale.prompts
         return self._waits * self._scale.prompts * max(base + added, least) + self._scale.prompts * read
@@ -211,7 +211,7 @@ class StepTimes:
 
     def _prompt_parts(self, tokens: float) -> tuple[float, float]:
         """Return the seconds of a pass over a prompt, without attention and host, and those of its attention."""
-        work = self._run.work
+        work = self._served.work
         batch = PassBatch(
             rows=tokens,
             sequences=1.0,
@@ -221,7 +221,7 @@ class StepTimes:
             scores=work.scores(tokens),
             tokens=tokens,
         )
-        parts = served_pass_time(self._run, batch)
+        parts = served_pass_time(self._served, batch)
         return parts.seconds - parts.host - parts.attention, parts.attention
 
     def experts(self, rows: float) -> float:
@@ -232,13 +232,13 @@ class StepTimes:
         """
         if self._ranks == 1:
             return 0.0
-        speed, cards, ranks = self._run.speed, self._run.split.tensor, self._ranks
+        speed, cards, ranks = self._served.speed, self._served.split.tensor, self._ranks
         read = sum([kind.bytes * kind.active_share(rows) for kind in self._experts.experts]) / ranks
         reached = speed.ops_per_s * speed.products.fraction * cards
         seconds = read / (speed.bytes_per_s * speed.expert_read.fraction * cards)
         seconds += 2 * self._experts.active_expert_parameters * rows / ranks / reached
         size = rows * self._experts.hidden * _STREAM_BYTES
-        seconds += self._experts.expert_layers * expert_exchange_seconds(self._run.split.links, ranks, size)
+        seconds += self._experts.expert_layers * expert_exchange_seconds(self._served.split.links, ranks, size)
         return self._scale.decoding * seconds
 
 

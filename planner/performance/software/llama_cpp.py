@@ -19,28 +19,28 @@ from planner.performance.efficiency import Family, family_of
 from planner.performance.inference.work import PassWork
 from planner.performance.software.engine import Engine
 
-_XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
-_READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
-    ("GDDR", "16"): MeasuredShare(0.92, f"{_XD}, 4 Ada GPUs"),
-    ("GDDR", "8"): MeasuredShare(0.90, f"{_XD}, between 16 and 4 bits"),
-    ("GDDR", "4"): MeasuredShare(0.88, f"{_XD}, 7 Ampere and Ada GPUs"),
-    ("GDDR", "float4"): MeasuredShare(0.88, f"{_XD}, as 4 bits"),
+_DAI_BENCHMARKS: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
+_READ_SHARES: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
+    ("GDDR", "16"): MeasuredShare(0.92, f"{_DAI_BENCHMARKS}, 4 Ada GPUs"),
+    ("GDDR", "8"): MeasuredShare(0.90, f"{_DAI_BENCHMARKS}, between 16 and 4 bits"),
+    ("GDDR", "4"): MeasuredShare(0.88, f"{_DAI_BENCHMARKS}, 7 Ampere and Ada GPUs"),
+    ("GDDR", "float4"): MeasuredShare(0.88, f"{_DAI_BENCHMARKS}, as 4 bits"),
     ("HBM", "16"): MeasuredShare(0.80, "as other programs, with the vector loads of ggml-org/llama.cpp#9816"),
-    ("HBM", "8"): MeasuredShare(0.52, f"{_XD}, between 16 and 4 bits"),
-    ("HBM", "4"): MeasuredShare(0.57, f"{_XD}, A100"),
-    ("HBM", "float4"): MeasuredShare(0.57, f"{_XD}, as 4 bits"),
-    ("unified", "16"): MeasuredShare(0.80, f"{_XD}, M1 Max and M3 Max"),
-    ("unified", "8"): MeasuredShare(0.70, f"{_XD}, between 16 and 4 bits"),
-    ("unified", "4"): MeasuredShare(0.60, f"{_XD}, M1, M1 Max and M3 Max"),
-    ("unified", "float4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
+    ("HBM", "8"): MeasuredShare(0.52, f"{_DAI_BENCHMARKS}, between 16 and 4 bits"),
+    ("HBM", "4"): MeasuredShare(0.57, f"{_DAI_BENCHMARKS}, A100"),
+    ("HBM", "float4"): MeasuredShare(0.57, f"{_DAI_BENCHMARKS}, as 4 bits"),
+    ("unified", "16"): MeasuredShare(0.80, f"{_DAI_BENCHMARKS}, M1 Max and M3 Max"),
+    ("unified", "8"): MeasuredShare(0.70, f"{_DAI_BENCHMARKS}, between 16 and 4 bits"),
+    ("unified", "4"): MeasuredShare(0.60, f"{_DAI_BENCHMARKS}, M1, M1 Max and M3 Max"),
+    ("unified", "float4"): MeasuredShare(0.60, f"{_DAI_BENCHMARKS}, as 4 bits"),
 }
 _CEILING: Final[dict[Family, float]] = {"Apple": 0.66, "Radeon": 0.30, "Instinct": 0.30}
 _USUAL_CEILING: Final = 0.45
-_CEILING_SOURCE: Final = f"{_XD}, prompts of 512 tokens, unpacking of weights apart"
+_CEILING_SOURCE: Final = f"{_DAI_BENCHMARKS}, prompts of 512 tokens, unpacking of weights apart"
 _UNFUSED_CACHE: Final[dict[MemoryClass, MeasuredShare]] = {
-    "GDDR": MeasuredShare(0.37, f"{_XD}, without flash attention"),
-    "HBM": MeasuredShare(0.37, f"{_XD}, without flash attention"),
-    "unified": MeasuredShare(0.12, f"{_XD}, M1 Max and M3 Max without flash attention"),
+    "GDDR": MeasuredShare(0.37, f"{_DAI_BENCHMARKS}, without flash attention"),
+    "HBM": MeasuredShare(0.37, f"{_DAI_BENCHMARKS}, without flash attention"),
+    "unified": MeasuredShare(0.12, f"{_DAI_BENCHMARKS}, M1 Max and M3 Max without flash attention"),
 }
 _FAMILIES: Final[tuple[Family, ...]] = ("Ada", "Ampere GDDR", "A100", "Apple")
 
@@ -143,7 +143,7 @@ class LlamaCppEngine(Engine):
 
     def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
         """Return the bandwidth shares of llama.cpp's kernels, which multiply while they unpack weights."""
-        return _READS
+        return _READ_SHARES
 
     def cache_share(self, gpu: Gpu, *, unfused: bool) -> MeasuredShare:
         """Return the bandwidth share of reading the KV cache, with or without llama.cpp's flash attention."""
@@ -167,10 +167,10 @@ class LlamaCppEngine(Engine):
 ENGINE: Final = LlamaCppEngine(
     name="llama.cpp",
     layer_seconds=70e-6,
-    source=f"{_XD}, time left beside the reading of weights on 6 GDDR GPUs",
-    chunk=512,
-    unpacks=True,
-    packed_experts=True,
+    source=f"{_DAI_BENCHMARKS}, time left beside the reading of weights on 6 GDDR GPUs",
+    chunk_tokens=512,
+    unpacks_weights=True,
+    keeps_experts_packed=True,
     elementwise_kernels=_ELEMENTWISE_KERNELS,
     scalar_bytes_per_clock=_SCALAR_BYTES_PER_CLOCK,
     stacked_layer_seconds=100e-6,

@@ -117,9 +117,9 @@ def test_experts_in_the_hosts_memory_are_multiplied_there_or_brought():
     assert step.weights_read == pytest.approx(here / (one.speed.bytes_per_s * one.speed.read.fraction))
     # A prompt brings the experts that its 128 or 8,192 tokens visit: 0.61 of them, and all.
     assert prompt_time(one, 1, 128).offload == pytest.approx(0.75 * 0.61 * held / 25e9)
-    assert prompt_time(one._replace(chunk=8192), 1, 8192).offload == pytest.approx(0.75 * held / 25e9)
+    assert prompt_time(one._replace(chunk_tokens=8192), 1, 8192).offload == pytest.approx(0.75 * held / 25e9)
     # Experts are multiplied as they are stored: only the other weights are unpacked.
-    unpacked = one._replace(speed=one.speed._replace(engine=replace(one.speed.engine, packed_experts=False)))
+    unpacked = one._replace(speed=one.speed._replace(engine=replace(one.speed.engine, keeps_experts_packed=False)))
     kept, all_weights = (prompt_time(run, 1, 512).dequantisation for run in (one, unpacked))
     read = one.work.read_bytes(512)
     assert all_weights / kept == pytest.approx(read / one.work.fixed_bytes)

@@ -79,8 +79,8 @@ def test_an_engine_with_small_passes_takes_several():
 
 def test_a_step_has_the_rows_of_its_graph():
     run = served(**H100)
-    padded = StepTimes(run, 1_000, lambda sequences: 256).decoding(10)
-    assert padded.seconds == pytest.approx(StepTimes(run, 1_000).decoding(256).seconds, rel=1e-6)
+    padded_rows = StepTimes(run, 1_000, lambda sequences: 256).decoding(10)
+    assert padded_rows.seconds == pytest.approx(StepTimes(run, 1_000).decoding(256).seconds, rel=1e-6)
 
 
 def test_scales_lengthen_decoding_and_prompts():

@@ -15,7 +15,7 @@ from planner.plan.serving.service_simulation import simulate_serving
 from planner.serving.deployment import ServingSetup
 from planner.serving.targets import Targets, parse_latency_target
 from planner.serving.traffic import (
-    CommonBeginning,
+    CommonPrefix,
     ConcurrentClients,
     Sessions,
     SharedPrefixes,
@@ -196,7 +196,7 @@ def test_clients_traces_sessions_and_common_beginnings_are_planned_for():
     for traffic in (
         CHAT.evolve(arrivals=ConcurrentClients(clients=6)),
         Traffic.of_trace(TRACE),
-        Traffic.of_trace(TRACE.evolve(beginnings=((CommonBeginning(0, 200),),) * 40)),
+        Traffic.of_trace(TRACE.evolve(beginnings=((CommonPrefix(0, 200),),) * 40)),
         CHAT.at_rate(1).evolve(sessions=Sessions(turns=3)),
         CHAT.evolve(prefixes=SharedPrefixes(tokens=300)),
     ):
