@@ -6,10 +6,10 @@ from planner.fleet.cards import card_key, rows_of
 from planner.fleet.prometheus import NAME_LABEL, Prometheus, over_last_day
 from planner.monitor.diagnosis.rule import IDLE
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
+from planner.units import SECONDS_PER_DAY
 
-DAY_SECONDS: Final = 86_400
 _STEP_SECONDS: Final = 60
-_STEPS: Final = DAY_SECONDS // _STEP_SECONDS
+_STEPS: Final = SECONDS_PER_DAY // _STEP_SECONDS
 
 
 class CardDay(NamedTuple):
@@ -64,7 +64,7 @@ def _minutes(
     sums: dict[tuple[str, int], list[float]] = {}
     limits = {name: None if below is None else below / row.metric.scale for name, row in rows}
     for place, function in enumerate(("sum_over_time", "count_over_time") if rows else ()):
-        query = over_last_day(function, limits, DAY_SECONDS, _STEP_SECONDS)
+        query = over_last_day(function, limits, SECONDS_PER_DAY, _STEP_SECONDS)
         for one in server.query(query).series:
             for name, row in rows:
                 if one.labels.get(NAME_LABEL) == name and one.values and row.is_of(one.labels):

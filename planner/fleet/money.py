@@ -14,12 +14,10 @@ from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog
 from planner.plan.measured import matching_gpus
 from planner.plan.prices import prices_by_card
+from planner.units import HOURS_PER_DAY, JOULES_PER_KWH, SECONDS_PER_HOUR
 
-_HOURS: Final = 24.0
 _IDLE_KINDS: Final = frozenset((VerdictKind.IDLE, VerdictKind.IDLE_HELD))
 _MILLION: Final = 1e6
-_HOUR_SECONDS: Final = 3_600.0
-_JOULES_PER_KWH: Final = 3.6e6
 
 
 class IdleCard(NamedTuple):
@@ -107,16 +105,16 @@ class FleetPrices:
         drawn = [watts for card in cards if (watts := card.value("power_watts")) is not None]
         rents = {card.key: self.usd_per_hour(card.device) for card in cards}
         known = [usd for usd, _ in rents.values() if usd is not None]
-        kwh = sum(drawn) * _HOURS / 1e3
+        kwh = sum(drawn) * HOURS_PER_DAY / 1e3
         idle = tuple(
-            IdleCard(card, None if (usd := rents[card.key][0]) is None else usd * _HOURS)
+            IdleCard(card, None if (usd := rents[card.key][0]) is None else usd * HOURS_PER_DAY)
             for card in cards
             if card.key in fleet.verdicts and fleet.verdicts[card.key].kind in _IDLE_KINDS
         )
         days = {card.key: fleet.days[card.key] for card in cards if card.key in fleet.days}
-        used = sum(day.joules for day in days.values()) / _JOULES_PER_KWH if days else None
+        used = sum(day.joules for day in days.values()) / JOULES_PER_KWH if days else None
         idle_rents = [
-            usd * day.idle_seconds / _HOUR_SECONDS
+            usd * day.idle_seconds / SECONDS_PER_HOUR
             for key, day in days.items()
             if day.idle_seconds is not None and (usd := rents[key][0]) is not None
         ]
@@ -153,5 +151,5 @@ class FleetPrices:
         rents = [self.usd_per_hour(card.device)[0] for card in cards]
         usd = sum(rent or 0.0 for rent in rents) if rents and None not in rents else None
         tokens = server.output_tokens_per_s
-        per_million = usd / (tokens * _HOUR_SECONDS) * _MILLION if usd is not None and tokens else None
+        per_million = usd / (tokens * SECONDS_PER_HOUR) * _MILLION if usd is not None and tokens else None
         return ServingCost(server, len(cards), usd, per_million)

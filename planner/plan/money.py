@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from planner.cost.demand import Demand, Throughput, demand_of, usd_per_million_tokens
 from planner.cost.estimate import CostEstimate, estimate_cost
-from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.quote import RentalFacts
 from planner.cost.renting.table import CardDemand, OfferRow, cheapest_row, quote_offers
 from planner.cost.result import Blocked, OwnCost
 from planner.cost.terms import Service
@@ -208,7 +208,7 @@ def job_by_gpu(
     candidates = {
         gpu_id: CardDemand(gpu_id, paid_cards(plan), timed.demand, timed.linked_cards) for gpu_id, timed in jobs.items()
     }
-    rows = quote_offers(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
+    rows = quote_offers(catalog.offers, candidates, plan.cost.rent, RentalFacts.of(catalog.cost), today)
     return {
         gpu_id: _card_job(timed, cheapest_row(row for row in rows if row.gpu == gpu_id))
         for gpu_id, timed in jobs.items()

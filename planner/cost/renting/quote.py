@@ -13,6 +13,7 @@ from planner.cost.finance import ceil_with_tolerance
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode, RentTerms
 from planner.errors import SpecError
+from planner.units import SECONDS_PER_HOUR
 
 _INTERRUPTION_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
 """GPUs with published interruption rates; `l4` is a whole GPU id, `h100` and `a100` are prefixes of GPU ids."""
@@ -29,7 +30,7 @@ class InterruptionOverhead(Spec):
     restart_fraction: float
 
     @property
-    def waste_fraction(self) -> float:
+    def total_fraction(self) -> float:
         """Return the total overhead of interruptions and checkpoints as a fraction of the work."""
         return self.checkpoint_fraction + self.lost_fraction + self.restart_fraction
 
@@ -110,12 +111,11 @@ MAX_CARDS_PER_MACHINE: Final = 8
 COMMITTED_HOURS_PER_YEAR: Final = 8_760.0
 """Billed hours of one year of commitment, with 365 days."""
 TERM_YEARS: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
-_SECONDS_PER_HOUR: Final = 3_600
 _STORAGE: Final = ("storage-object-standard", "storage-object-standard-low")
 
 
 @dataclass(frozen=True, eq=False)
-class RentFacts:
+class RentalFacts:
     """Catalog data for rental costs: egress tariffs, storage prices and constants."""
 
     egress: Mapping[str, EgressTariff]
@@ -123,7 +123,7 @@ class RentFacts:
     constants: tuple[Constant, ...]
 
     @classmethod
-    def of(cls, catalog: CostCatalog) -> "RentFacts":
+    def of(cls, catalog: CostCatalog) -> "RentalFacts":
         """Return the rental data of the cost catalog."""
         typical, low = (catalog.constant(name) for name in _STORAGE)
         storage = typical.evolve(low=low.value, high=typical.value * typical.value / low.value, certainty="assumed")
@@ -152,7 +152,7 @@ class RentQuote:
     storage_usd: float
     egress_usd: float
     storage: Figure
-    waste: InterruptionOverhead | None
+    overhead: InterruptionOverhead | None
     mean_hours: Figure | None
     capped: bool
     increment_seconds: int
@@ -180,7 +180,7 @@ def quote(
     demand: Demand,
     count: int,
     terms: RentTerms,
-    facts: RentFacts,
+    facts: RentalFacts,
     linked_cards: int | None = None,
 ) -> RentQuote:
     """Return the cost of one period of `demand` on `offer`, for groups of `count` GPUs.
@@ -201,14 +201,14 @@ def quote(
     machines = machines_for(offer.gpu_count, count, demand.groups, terms.minimum_instances)
     per_group = machines / demand.groups
     mean_hours = _interruption_interval_hours(offer, terms, facts) if mode == "spot" else None
-    waste = None
+    overhead = None
     if mean_hours is not None:
         each = mean_hours.value / max(per_group, 1.0)
-        waste = interruption_overhead(demand.checkpoint_hours, demand.start_hours, each, demand.interval_hours)
-    hours = _hours_with_interruptions(demand, waste)
+        overhead = interruption_overhead(demand.checkpoint_hours, demand.start_hours, each, demand.interval_hours)
+    hours = _hours_with_interruptions(demand, overhead)
     increment = offer.billing_increment_seconds or terms.billing_increment_seconds
     billed = _billed_hours(mode, demand, hours, increment, terms)
-    machine, capped = _machine_usd(offer, per_group, billed, price, demand, increment, terms, waste)
+    machine, capped = _machine_usd(offer, per_group, billed, price, demand, increment, terms, overhead)
     storage = facts.storage if terms.storage_usd_per_gb_month is None else Figure.own(terms.storage_usd_per_gb_month)
     egress, note = _egress_usd(offer, demand.egress_gb, terms, facts)
     scale = not demand.always_on and mode not in TERM_YEARS
@@ -228,7 +228,7 @@ def quote(
         storage_usd=demand.stored_gb * demand.stored_months * storage.value,
         egress_usd=egress,
         storage=storage,
-        waste=waste,
+        overhead=overhead,
         mean_hours=mean_hours,
         capped=capped,
         increment_seconds=increment,
@@ -259,15 +259,15 @@ def commitment_share(offer: Offer, mode: RentMode) -> float | None:
     return reserved / steady if reserved < steady else None
 
 
-def _hours_with_interruptions(demand: Demand, waste: InterruptionOverhead | None) -> float:
-    if waste is None:
+def _hours_with_interruptions(demand: Demand, overhead: InterruptionOverhead | None) -> float:
+    if overhead is None:
         return demand.rented_hours
     if demand.period == "month":
-        return demand.rented_hours * (1 + waste.waste_fraction)
-    return demand.work_hours * (1 + waste.waste_fraction) + demand.start_hours
+        return demand.rented_hours * (1 + overhead.total_fraction)
+    return demand.work_hours * (1 + overhead.total_fraction) + demand.start_hours
 
 
-def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentFacts) -> Figure:
+def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentalFacts) -> Figure:
     if terms.mean_hours_between_interruptions is not None:
         return Figure.own(terms.mean_hours_between_interruptions)
     share = interruption_share(offer.cards[0], offer.provider, facts.constants)
@@ -285,7 +285,7 @@ def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, 
     """Return the hours billed in one period, summed over all groups of GPUs."""
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
-        session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR
+        session, step = hours / demand.sessions, increment / SECONDS_PER_HOUR
         return ceil_with_tolerance(session / step) * step * demand.sessions
     return _committed_hours(TERM_YEARS[mode], demand, hours)
 
@@ -308,18 +308,18 @@ def _machine_usd(
     demand: Demand,
     increment: int,
     terms: RentTerms,
-    waste: InterruptionOverhead | None,
+    overhead: InterruptionOverhead | None,
 ) -> tuple[float, bool]:
     """Return the cost of the machines in USD, and whether it is capped at the on-demand cost."""
     quoted = machines_per_group * billed * price
     steady = offer.on_demand_price_usd_per_hour
-    if waste is None or steady is None:
+    if overhead is None or steady is None:
         return quoted, False
     instead = machines_per_group * steady * _billed_hours("on-demand", demand, demand.rented_hours, increment, terms)
     return min(quoted, instead), instead < quoted
 
 
-def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentFacts) -> tuple[float, str]:
+def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentalFacts) -> tuple[float, str]:
     if gigabytes == 0 or offer.egress_free:
         return 0.0, ""
     if terms.egress_usd_per_gb is not None:

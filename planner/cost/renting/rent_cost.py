@@ -14,7 +14,7 @@ from planner.cost.renting.offer import PRICE_FIELDS, Offer
 from planner.cost.renting.quote import (
     MAX_CARDS_PER_MACHINE,
     TERM_YEARS,
-    RentFacts,
+    RentalFacts,
     RentQuote,
     commitment_share,
     needs_extra_machines,
@@ -47,9 +47,9 @@ class RentalMarket:
     linked_cards: int | None = None
 
     @cached_property
-    def facts(self) -> RentFacts:
+    def facts(self) -> RentalFacts:
         """Return the catalog's data on rental costs."""
-        return RentFacts.of(self.catalog)
+        return RentalFacts.of(self.catalog)
 
     @cached_property
     def _rows(self) -> tuple[OfferRow, ...]:
@@ -130,7 +130,7 @@ _JOB = "the job"
 
 
 def rent_cost(
-    quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts, throughput: Throughput | None = None
+    quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentalFacts, throughput: Throughput | None = None
 ) -> RentCost:
     """Return the cost of `quote` with its derivation; the terms add up to the quoted price."""
     offer = quote.offer
@@ -155,7 +155,7 @@ def rent_cost(
         high_usd=quote.high_usd,
         usd_per_gpu_hour=quote.usd / (demand.rented_hours * quote.count),
         usd_per_million_tokens=usd_per_million_tokens(quote.usd / demand.busy_hours, throughput),
-        checkpoint_interval_hours=quote.waste.interval_hours if quote.waste else None,
+        checkpoint_interval_hours=quote.overhead.interval_hours if quote.overhead else None,
         commitments=tuple(
             Commitment(mode=mode, above_fraction=share)
             for mode in TERM_YEARS
@@ -176,9 +176,9 @@ def _machines_term(quote: RentQuote, demand: Demand) -> MoneyTerm:
         MoneySymbol("h", quote.billed_hours, hours, _hours_source(quote)),
         MoneySymbol("p", quote.price_usd_per_hour, "USD per hour and machine", offer.source, offer.price_date),
     ]
-    if quote.waste and quote.mean_hours:
+    if quote.overhead and quote.mean_hours:
         symbols += [
-            MoneySymbol("w", quote.waste.waste_fraction, "overhead of interruptions, included in h", _JOB),
+            MoneySymbol("w", quote.overhead.total_fraction, "overhead of interruptions, included in h", _JOB),
             figure_symbol("M", quote.mean_hours, "hours between two interruptions of a machine"),
         ]
     if offer.exchange_rate:
@@ -226,7 +226,7 @@ def _storage_term(quote: RentQuote, demand: Demand) -> MoneyTerm | None:
     )
 
 
-def _egress_term(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts) -> MoneyTerm | None:
+def _egress_term(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentalFacts) -> MoneyTerm | None:
     if demand.egress_gb == 0:
         return None
     figure, formula = _egress_price(quote, terms, facts)
@@ -243,7 +243,7 @@ def _egress_term(quote: RentQuote, demand: Demand, terms: RentTerms, facts: Rent
     )
 
 
-def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentFacts) -> tuple[Figure, str]:
+def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentalFacts) -> tuple[Figure, str]:
     offer = quote.offer
     if offer.egress_free:
         return Figure(value=0.0, source=offer.source, date=offer.price_date), "g · 0"
@@ -272,7 +272,7 @@ def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
         ("with interruptions, spot would cost more than on-demand, so the on-demand cost is used", quote.capped),
         (
             "work lost to interruptions is unknown for this job and not counted",
-            spot and quote.waste is not None and quote.waste.waste_fraction == 0,
+            spot and quote.overhead is not None and quote.overhead.total_fraction == 0,
         ),
         (
             f"how often {offer.provider} interrupts this GPU is assumed from the rates of AWS",

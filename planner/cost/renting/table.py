@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.renting.offer import Offer
-from planner.cost.renting.quote import RentFacts, RentQuote, needs_extra_machines, quote
+from planner.cost.renting.quote import RentalFacts, RentQuote, needs_extra_machines, quote
 from planner.cost.terms import CURRENT_DAYS, RentMode, RentTerms
 
 HISTORY: Final = "older than twelve months"
@@ -56,7 +56,7 @@ def quote_offers(
     offers: Iterable[Offer],
     candidates: Mapping[str, CardDemand],
     terms: RentTerms,
-    facts: RentFacts,
+    facts: RentalFacts,
     today: date,
     modes: tuple[RentMode, ...] | None = None,
 ) -> tuple[OfferRow, ...]:
@@ -98,7 +98,7 @@ def _offer_rows(
     mode: RentMode,
     candidates: Mapping[str, CardDemand],
     terms: RentTerms,
-    facts: RentFacts,
+    facts: RentalFacts,
     today: date,
 ) -> Iterator[OfferRow]:
     """Yield the offer's row; for an ambiguous offer, its range covers the costs of all candidate GPUs."""

@@ -9,6 +9,7 @@ from planner.monitor.readings.events import Event, EventDetector, EventKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import LATE, Readings, Sample, TypicalInterval
+from planner.units import SECONDS_PER_DAY
 
 
 class TimelineMark(NamedTuple):
@@ -84,7 +85,6 @@ class WallClock:
 HOST: Final = "host"
 """Owner name for host quantities; all other owners are GPU UUIDs."""
 
-_DAY_SECONDS: Final = 86_400.0
 # Series with different initial capacities reallocate at different times.
 _STAGGER: Final = 7
 _STAGGERED: Final = 512
@@ -98,7 +98,7 @@ class History:
     thread-safe: it belongs to one thread.
     """
 
-    def __init__(self, seconds: float = _DAY_SECONDS, interval_seconds: float = 1.0) -> None:
+    def __init__(self, seconds: float = SECONDS_PER_DAY, interval_seconds: float = 1.0) -> None:
         self.seconds = seconds
         self.latest = Latest()
         self._series: dict[tuple[str, str], Series] = {}

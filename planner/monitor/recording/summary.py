@@ -15,11 +15,11 @@ from planner.monitor.readings.metrics import slowing_reasons
 from planner.monitor.readings.protocols import Numbers, ReadingSeries, SeriesSource
 from planner.monitor.readings.sample import Sample, late_seconds
 from planner.monitor.recording.recording import MonitorRecording
+from planner.units import JOULES_PER_KWH, SECONDS_PER_DAY
 
 _LEAST_INTERVAL_SECONDS: Final = 5.0
 # A diagnosis of a GPU takes a millisecond: with this many, a day of eight GPUs takes three seconds.
 _MOST_DIAGNOSES: Final = 360
-_DAY_SECONDS: Final = 86_400.0
 # Added to the recording's length, so that the history still has the first reading when the last is loaded.
 _SLACK_SECONDS: Final = 60.0
 
@@ -35,7 +35,7 @@ class DiagnosedTime(NamedTuple):
 
 def diagnosed_history(recording: MonitorRecording, is_stopped: Callable[[], bool] = lambda: False) -> History:
     """Return the history of a recording with its diagnoses and marks; incomplete if `is_stopped` becomes true."""
-    history = History(max(_DAY_SECONDS, recording.seconds + _SLACK_SECONDS))
+    history = History(max(SECONDS_PER_DAY, recording.seconds + _SLACK_SECONDS))
     timeline, due = VerdictTimeline(history), float("-inf")
     interval = max(_LEAST_INTERVAL_SECONDS, recording.seconds / _MOST_DIAGNOSES)
     for update in recording:
@@ -67,8 +67,6 @@ def diagnosed_times(history: History) -> tuple[DiagnosedTime, ...]:
     return tuple(sorted(found.values(), key=lambda each: -each.seconds))
 
 
-JOULES_PER_KWH: Final = 3.6e6
-"""Joules per kilowatt-hour: 1,000 W for 3,600 s."""
 SUMMARIZED_METRICS: Final = (
     "utilization_fraction",
     "memory_controller_fraction",

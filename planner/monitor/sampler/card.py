@@ -41,6 +41,7 @@ from planner.monitor.sampler.nvml_queries import (
     NvmlQuery,
     thermal_field_queries,
 )
+from planner.units import MB, PER_CENT
 
 _GPM_NUMBERS: Final = tuple(number for _, number in GPM_METRICS)
 
@@ -105,7 +106,7 @@ class GpmMeter:
 
 
 def _gpm_reading(name: str, value: float | Cause) -> Reading:
-    return missing(value) if isinstance(value, Cause) else checked_reading(BY_NAME[name], value / _PER_CENT)
+    return missing(value) if isinstance(value, Cause) else checked_reading(BY_NAME[name], value / PER_CENT)
 
 
 def _all_missing_readings(cause: Cause) -> dict[str, Reading]:
@@ -124,7 +125,6 @@ def _drop_contradicted_zeros(readings: dict[str, Reading]) -> None:
             readings[name] = missing(Cause.UNREADABLE)
 
 
-_PER_CENT: Final = 100
 _UTILIZATION: Final = "utilization_fraction"
 _MEMORY_CONTROLLER: Final = "memory_controller_fraction"
 _MEMORY: Final = ("memory_used_bytes", "memory_reserved_bytes", "memory_free_bytes")
@@ -152,7 +152,6 @@ _CARD_ONLY_METRICS: Final = (
 _NEVER_REPORTED: Final = ("hotspot_temperature_celsius", "shared_memory_used_bytes")
 # Quantities that hardly ever change, some of which the driver reads from the GPU link by link.
 _RARE_SECONDS: Final = 30.0
-_MB: Final = 10**6
 
 # In a container that lost its device permissions, every call returns an unknown error (nvidia-docker, issue 1671);
 # a single failed read may be temporary.
@@ -268,8 +267,8 @@ class Card:
             }
         self._queries.note_answer(_UTILIZATION)
         return {
-            _UTILIZATION: checked_reading(BY_NAME[_UTILIZATION], rates.gpu / _PER_CENT),
-            _MEMORY_CONTROLLER: checked_reading(BY_NAME[_MEMORY_CONTROLLER], rates.memory / _PER_CENT),
+            _UTILIZATION: checked_reading(BY_NAME[_UTILIZATION], rates.gpu / PER_CENT),
+            _MEMORY_CONTROLLER: checked_reading(BY_NAME[_MEMORY_CONTROLLER], rates.memory / PER_CENT),
         }
 
     def _field_readings(self, queries: Sequence[FieldQuery], now: float) -> _ReadingsByName:
@@ -351,4 +350,4 @@ def unified_memory_readings() -> _ReadingsByName:
 def _link(number: int, values: Sequence[float | Cause]) -> Link:
     state, speed, *errors = (None if isinstance(value, Cause) else value for value in values)
     counts = (None if count is None else int(count) for count in errors)
-    return Link(number, bool(state), None if speed is None else speed * _MB, *counts)
+    return Link(number, bool(state), None if speed is None else speed * MB, *counts)

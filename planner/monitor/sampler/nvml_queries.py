@@ -22,6 +22,7 @@ from planner.monitor.nvml import (
 )
 from planner.monitor.readings.metrics import BY_NAME, Metric, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.units import MILLI, NANO, PER_CENT
 
 EVERY_LINK: Final = 0xFFFFFFFF
 """Scope of NVLink counters that sums all links (nvml.h, at NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX)."""
@@ -49,9 +50,6 @@ class FieldQuery(NamedTuple):
 
 
 # Division gives the nearest number: 57 / 100 is 0.57, while 57 * 0.01 is not.
-_PER_CENT: Final = 100
-_MILLI: Final = 1000
-_NANO: Final = 10**9
 _KIB: Final = 1 / 1024
 _KB: Final = 1 / 1000
 
@@ -60,37 +58,37 @@ FAST_QUERIES: Final = (
         "temperature_celsius",
         (("nvmlDeviceGetTemperatureV", 0), ("nvmlDeviceGetTemperature", 0)),
     ),
-    NvmlQuery("power_reported_watts", (("nvmlDeviceGetPowerUsage",),), _MILLI),
+    NvmlQuery("power_reported_watts", (("nvmlDeviceGetPowerUsage",),), MILLI),
     NvmlQuery("sm_clock_mhz", (("nvmlDeviceGetClockInfo", 1),)),
     NvmlQuery("memory_clock_mhz", (("nvmlDeviceGetClockInfo", 2),)),
     NvmlQuery(
         "clock_reasons",
         (("nvmlDeviceGetCurrentClocksEventReasons",), ("nvmlDeviceGetCurrentClocksThrottleReasons",)),
     ),
-    NvmlQuery("encoder_fraction", (("nvmlDeviceGetEncoderUtilization",),), _PER_CENT, 0),
-    NvmlQuery("decoder_fraction", (("nvmlDeviceGetDecoderUtilization",),), _PER_CENT, 0),
+    NvmlQuery("encoder_fraction", (("nvmlDeviceGetEncoderUtilization",),), PER_CENT, 0),
+    NvmlQuery("decoder_fraction", (("nvmlDeviceGetDecoderUtilization",),), PER_CENT, 0),
 )
 
 SLOW_QUERIES: Final = (
-    NvmlQuery("fan_fraction", (("nvmlDeviceGetFanSpeed",),), _PER_CENT),
+    NvmlQuery("fan_fraction", (("nvmlDeviceGetFanSpeed",),), PER_CENT),
     NvmlQuery("performance_state", (("nvmlDeviceGetPerformanceState",),)),
     # 0 mains, 1 battery, 2 an adapter that is too weak (nvml.h, NVML_POWER_SOURCE_*).
     NvmlQuery("power_source", (("nvmlDeviceGetPowerSource",),)),
-    NvmlQuery("power_limit_watts", (("nvmlDeviceGetEnforcedPowerLimit",),), _MILLI),
+    NvmlQuery("power_limit_watts", (("nvmlDeviceGetEnforcedPowerLimit",),), MILLI),
     NvmlQuery("temperature_margin_celsius", (("nvmlDeviceGetMarginTemperature",),)),
     # Each call measures for 20 ms and returns KB/s.
     NvmlQuery("pcie_transmit_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 0),), _KB),
     NvmlQuery("pcie_receive_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 1),), _KB),
     NvmlQuery("pcie_generation", (("nvmlDeviceGetCurrPcieLinkGeneration",),)),
     NvmlQuery("pcie_width", (("nvmlDeviceGetCurrPcieLinkWidth",),)),
-    NvmlQuery("jpeg_fraction", (("nvmlDeviceGetJpgUtilization",),), _PER_CENT, 0),
-    NvmlQuery("ofa_fraction", (("nvmlDeviceGetOfaUtilization",),), _PER_CENT, 0),
+    NvmlQuery("jpeg_fraction", (("nvmlDeviceGetJpgUtilization",),), PER_CENT, 0),
+    NvmlQuery("ofa_fraction", (("nvmlDeviceGetOfaUtilization",),), PER_CENT, 0),
 )
 
 FAST_FIELD_QUERIES: Final = (
-    FieldQuery("energy_joules", 83, _MILLI),
+    FieldQuery("energy_joules", 83, MILLI),
     FieldQuery("memory_temperature_celsius", 82),
-    FieldQuery("power_capped_fraction", 74, _NANO, is_counter=True),
+    FieldQuery("power_capped_fraction", 74, NANO, is_counter=True),
 )
 
 THERMAL_METRICS: Final = ("software_thermal_fraction", "hardware_thermal_fraction")
@@ -109,7 +107,7 @@ def thermal_field_queries(driver_version: str) -> tuple[FieldQuery, ...]:
     version = tuple(int(part) for part in driver_version.split(".") if part.isdigit())
     fields: tuple[int, ...] = next((fields for since, fields in _THERMAL_FIELDS if version >= since), ())
     return tuple(
-        FieldQuery(name, field, _NANO, is_counter=True) for name, field in zip(THERMAL_METRICS, fields, strict=False)
+        FieldQuery(name, field, NANO, is_counter=True) for name, field in zip(THERMAL_METRICS, fields, strict=False)
     )
 
 
@@ -160,9 +158,9 @@ GPM_METRICS: Final = (
 
 FACT_QUERIES: Final = (
     NvmlQuery("bar1_total_bytes", (("nvmlDeviceGetBAR1MemoryInfo",),), place="bar1Total"),
-    NvmlQuery("power_default_watts", (("nvmlDeviceGetPowerManagementDefaultLimit",),), _MILLI),
-    NvmlQuery("power_least_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 0),
-    NvmlQuery("power_most_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 1),
+    NvmlQuery("power_default_watts", (("nvmlDeviceGetPowerManagementDefaultLimit",),), MILLI),
+    NvmlQuery("power_least_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), MILLI, 0),
+    NvmlQuery("power_most_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), MILLI, 1),
     NvmlQuery("sm_clock_most_mhz", (("nvmlDeviceGetMaxClockInfo", 1),)),
     NvmlQuery("memory_clock_most_mhz", (("nvmlDeviceGetMaxClockInfo", 2),)),
     NvmlQuery("shutdown_celsius", (("nvmlDeviceGetTemperatureThreshold", 0),)),

@@ -25,6 +25,7 @@ from planner.monitor.readings.sample import PROCESS_QUANTITIES, CardProcess, Lin
 from planner.monitor.sampler.card import Card
 from planner.monitor.sampler.discovery import UnreachableCard, find_devices, instance_uuids
 from planner.monitor.sampler.nvml_queries import CardLostError
+from planner.units import PER_CENT
 
 
 class DriverVersions(NamedTuple):
@@ -55,7 +56,6 @@ def _text_or_empty(nvml: Nvml, call: str) -> str:
 
 
 _KINDS: Final[tuple[ProcessKind, ...]] = get_args(ProcessKind)
-_PER_CENT: Final = 100
 # The largest number of a process on 64-bit Linux (PID_MAX_LIMIT, include/linux/threads.h); Windows stays far below.
 _LARGEST_PID: Final = 2**22
 
@@ -107,7 +107,7 @@ class CardProcesses:
         self._last_utilization_microseconds[uuid] = max([since, *(sample.microseconds for sample in samples)])
         return {
             sample.pid: {
-                name: checked_reading(BY_NAME["utilization_fraction"], percent / _PER_CENT)
+                name: checked_reading(BY_NAME["utilization_fraction"], percent / PER_CENT)
                 for name, percent in zip(PROCESS_QUANTITIES[1:], sample[2:], strict=True)
             }
             for sample in sorted(samples, key=lambda sample: sample.microseconds)

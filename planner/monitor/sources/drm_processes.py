@@ -17,13 +17,13 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess
+from planner.units import NANO
 
 # The nodes of GPUs are opened by few programs; others are asked again after so many rounds.
 _ROUNDS_UNASKED: Final = 10
 _NODES: Final = ("/dev/dri/", "/dev/kfd")
 _LINE: Final = re.compile(r"^drm-([\w-]+):[ \t]*(\S+)(?:[ \t]+(\w+))?", re.MULTILINE)
 _UNITS: Final = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "ns": 1}
-_NANO: Final = 1e9
 # What draws or computes, what encodes and what decodes, in the words of amdgpu, i915 and xe. Intel's video engines do
 # both: their use by a process is not told apart.
 _ENGINES: Final = {
@@ -134,7 +134,7 @@ class DrmProcesses:
         for number, client in clients.items():
             for engine, busy in client.busy.items():
                 # Either both count cycles, or nanoseconds are compared with seconds.
-                point = _Point(client.clock[engine], busy) if engine in client.clock else _Point(now, busy / _NANO)
+                point = _Point(client.clock[engine], busy) if engine in client.clock else _Point(now, busy / NANO)
                 before = self._before.get((*owner, number, engine))
                 self._points[*owner, number, engine] = point
                 shares.setdefault(engine, None)

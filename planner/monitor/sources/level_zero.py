@@ -13,6 +13,7 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Cause, Reading
 from planner.monitor.sources.library import LibraryFailure, VendorInterface, VendorLibrary
 from planner.monitor.sources.source import CardGoneError
+from planner.units import MICRO
 
 _DEVICE_LOST: Final = 0x70000001
 _CAUSES: Final = {
@@ -30,7 +31,6 @@ _ON_CARD: Final = 1
 _BUSY_ENGINES: Final = (1, 12, 0)
 """Engine groups that say how busy a GPU is: all that compute, all that render, or all."""
 _GPU_SENSORS: Final = {1: "temperature_celsius", 2: "memory_temperature_celsius"}
-_MICRO: Final = 10**6
 
 
 _HEAD: Final = (("stype", ctypes.c_uint), ("next", ctypes.c_void_p))
@@ -146,7 +146,7 @@ class _Card:
         for number, part in enumerate(self._engines):
             counter = _Counter()
             self._library.call("zesEngineGetActivity", self._uuid, part, ctypes.byref(counter))
-            shares.append(self._rates.per_second(f"{number}", counter.microseconds / _MICRO, counter.value / _MICRO))
+            shares.append(self._rates.per_second(f"{number}", counter.microseconds / MICRO, counter.value / MICRO))
         known = [share for share in shares if share is not None]
         if not known:
             # Not yet: the first reading of a counter says nothing.

@@ -8,7 +8,7 @@ from planner.models.layers import Attention, Layer, Mlp, Moe
 from planner.performance.attainable import memory_class
 from planner.performance.inference.gpu_speed import GpuSpeed
 from planner.performance.inference.passes import ModelSplit, PassBatch, PassTime, elementwise_seconds
-from planner.performance.inference.work import PassWork
+from planner.performance.inference.work import ELEMENT_BYTES, PassWork
 from planner.performance.kernels.attention import AttentionShape
 from planner.performance.kernels.curves import Kernel, KernelTime, find_curve
 from planner.performance.kernels.products import ExpertShape
@@ -35,7 +35,6 @@ _HEAD: Final = "bf16"
 """Format of the output head and of routers, which engines do not quantise."""
 _MOST_CARDS: Final = 8
 """Most GPUs over which collectives were measured."""
-_STREAM_BYTES: Final = 2
 _GATED_MATRICES: Final = 3
 
 
@@ -291,13 +290,13 @@ def _exchange_seconds(kernels: PassKernels, work: PassWork, rows: float, cards: 
     """Return the seconds of collectives: sums over `shards` GPUs, inputs and results of experts over all `cards`."""
     elements, gpu = rows * kernels.hidden, kernels.gpu
     if shards > 1:
-        size = elements * _STREAM_BYTES
+        size = elements * ELEMENT_BYTES
         return 2 * work.layers * _seconds(collective_time(gpu, kernels.tables, "graph", "all-reduce", shards, size))
     if cards == 1:
         return 0.0
     into = elements * element_format(kernels.products).input_bytes
     gathered = _seconds(collective_time(gpu, "nccl", "nccl", "all-gather", cards, into))
-    scattered = _seconds(collective_time(gpu, "nccl", "nccl", "reduce-scatter", cards, elements * _STREAM_BYTES))
+    scattered = _seconds(collective_time(gpu, "nccl", "nccl", "reduce-scatter", cards, elements * ELEMENT_BYTES))
     return work.expert_layers * (gathered + scattered)
 
 

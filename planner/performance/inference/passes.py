@@ -4,13 +4,12 @@ from math import hypot, log2
 from typing import Final, NamedTuple
 
 from planner.performance.inference.gpu_speed import GpuSpeed
-from planner.performance.inference.work import PassWork
+from planner.performance.inference.work import ELEMENT_BYTES, PassWork
 from planner.performance.kernels.delta_net import DeltaNetShape, delta_net_seconds
 from planner.performance.links import Links
 
 _UNPACKED_FROM: Final = 32
 """Number of rows from which kernels dequantise weights before a matrix product instead of within it."""
-_STREAM_BYTES: Final = 2
 _CACHE_SPEED: Final = 2.6
 """Speed of the L2 cache relative to memory: 2.5 to 2.8 in the products of L40S (catalog/kernels, three engines)."""
 _PEER_LINK: Final = "PCIe 5"
@@ -275,14 +274,14 @@ def _tensor_exchange_seconds(work: PassWork, split: ModelSplit, batch: PassBatch
     """Return the seconds of all-reduces between tensor-parallel GPUs in one pass."""
     if split.tensor == 1:
         return 0.0
-    return 2 * work.layers * split.all_reduce_seconds(batch.rows * work.hidden * _STREAM_BYTES)
+    return 2 * work.layers * split.all_reduce_seconds(batch.rows * work.hidden * ELEMENT_BYTES)
 
 
 def _stage_transfer_seconds(work: PassWork, split: ModelSplit, batch: PassBatch) -> float:
     """Return the seconds of transfers between pipeline stages in one pass."""
     if split.stages == 1:
         return 0.0
-    size = batch.rows * work.hidden * _STREAM_BYTES
+    size = batch.rows * work.hidden * ELEMENT_BYTES
     return (split.stages - 1) * (STAGE_WAKE_SECONDS + size / split.links.point_to_point_bytes_per_s(split.tensor))
 
 

@@ -6,13 +6,12 @@ from typing import Final, NamedTuple
 
 from planner.performance.inference.passes import PassBatch, host_share, launch_time
 from planner.performance.inference.request import ServedModel, cached_bytes, served_pass_time
-from planner.performance.inference.work import PassWork
+from planner.performance.inference.work import ELEMENT_BYTES, PassWork
 from planner.performance.links import Links
 
 _GRID: Final = 2**0.25
 """Ratio of neighbouring numbers of tokens for which the time of a pass is computed; in between it is linear."""
 _EXACT_ROWS: Final = 16
-_STREAM_BYTES: Final = 2
 STAGE_DELAY: Final = 0.10
 """Relative increase of the decoding step per further pipeline stage: stages are uneven, and wait for each other.
 
@@ -237,7 +236,7 @@ class StepTimes:
         reached = speed.ops_per_s * speed.products.fraction * cards
         seconds = read / (speed.bytes_per_s * speed.expert_read.fraction * cards)
         seconds += 2 * self._experts.active_expert_parameters * rows / ranks / reached
-        size = rows * self._experts.hidden * _STREAM_BYTES
+        size = rows * self._experts.hidden * ELEMENT_BYTES
         seconds += self._experts.expert_layers * expert_exchange_seconds(self._served.split.links, ranks, size)
         return self._scale.decoding * seconds
 

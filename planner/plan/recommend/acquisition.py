@@ -12,7 +12,7 @@ from planner.cost.figure import TEN_TO_NINETY, Figure
 from planner.cost.finance import annuity
 from planner.cost.owning.costs import buys_servers, full_power_watts, upfront_costs
 from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase, UnknownFigureError, build_case
-from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.quote import RentalFacts
 from planner.cost.renting.table import CardDemand, OfferRow, quote_offers
 from planner.cost.terms import CostTerms, PlaceKind
 from planner.hardware.gpu import Gpu
@@ -76,7 +76,7 @@ def rent_options(market: Market, capable: Mapping[str, CapableCards]) -> Iterato
     candidates = {
         gpu_id: CardDemand(gpu_id, cards.count, cards.demand, cards.linked_cards) for gpu_id, cards in capable.items()
     }
-    terms, facts = market.plan.cost.rent, RentFacts.of(catalog.cost)
+    terms, facts = market.plan.cost.rent, RentalFacts.of(catalog.cost)
     rows = quote_offers(catalog.offers, candidates, terms, facts, market.today, wish.modes)
     for row in rows:
         yield _rented_option(capable[row.gpu], row)
@@ -118,7 +118,7 @@ def own_options(market: Market, capable: Mapping[str, CapableCards]) -> Iterator
         except UnknownFigureError:
             market.left_out[_NO_PRICE] += 1
             continue
-        obstacle = market.ownership_obstacle(cards.gpu, case.shape.cards) or _desk_obstacle(market, case)
+        obstacle = market.ownership_obstacle(cards.gpu, case.setup.cards) or _desk_obstacle(market, case)
         if obstacle:
             market.left_out[obstacle] += 1
         else:
@@ -143,10 +143,10 @@ def _desk_obstacle(market: Market, case: RentOrBuyCase) -> str | None:
     """Return why the machines cannot stand at a desk: it is one machine on one circuit."""
     if market.plan.cost.buy.place != "desk":
         return None
-    if case.shape.servers > 1:
+    if case.setup.servers > 1:
         return SEVERAL_MACHINES
     limit = circuit_watts(market.plan.cost.region, market.catalog.cost)
-    return OVER_CIRCUIT if full_power_watts(case.central, case.shape) > limit.value else None
+    return OVER_CIRCUIT if full_power_watts(case.central, case.setup) > limit.value else None
 
 
 def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> HardwareOption:
@@ -155,15 +155,15 @@ def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> H
     # A run that is done once is all of it; other periods have the same cost each, as in the Cost tab.
     periods = 1.0 if case.once else annuity(case.discount_rate, years) * demand.per_year(years)
     usd, low, high = (
-        case.streams(deviations).own_usd(years) / periods
+        case.cash_flows(deviations).own_usd(years) / periods
         for deviations in (
             {},
             _uncertain_deviations(_LOW, case.uncertain),
             _uncertain_deviations(_HIGH, case.uncertain),
         )
     )
-    network = _network_fields(cards, case.shape.gpus_per_server)
-    purchase, whole = upfront_costs(case.central, case.shape), buys_servers(case.central, case.shape)
+    network = _network_fields(cards, case.setup.gpus_per_server)
+    purchase, whole = upfront_costs(case.central, case.setup), buys_servers(case.central, case.setup)
     if network:
         network["network_usd"] = purchase.network / periods
     price = case.figures["server_price_usd" if whole else _CARD_PRICE]
@@ -178,8 +178,8 @@ def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> H
         usd=usd,
         low_usd=min(low, usd),
         high_usd=max(high, usd),
-        machines=case.shape.servers,
-        cards_per_machine=case.shape.gpus_per_server,
+        machines=case.setup.servers,
+        cards_per_machine=case.setup.gpus_per_server,
         purchase_usd=(purchase.cards + purchase.host * whole) or None,
         upfront_usd=purchase.usd or None,
         price_date=price.date,

@@ -14,6 +14,7 @@ from planner.serving.result import RatePoint, ServingSimulation
 from planner.serving.simulate import DEFAULT_REQUESTS, simulate_traffic
 from planner.serving.targets import Latency, LatencyTarget, Targets
 from planner.serving.traffic import DailyArrivals, FixedLength, RandomArrivals, Traffic, TrafficPreset
+from planner.units import SECONDS_PER_DAY
 from planner.workload.software.registry import SOFTWARE
 from planner.workload.software.vllm import VLLM
 from planner.workload.workload import Inference
@@ -127,7 +128,6 @@ def with_room_for(plan: Plan, traffic: Traffic, requests: int, seed: int) -> Pla
     return plan.evolve(workload=workload.evolve(context_length=max(context, prompt), prompt_length=prompt))
 
 
-_SECONDS_PER_DAY: Final = 86_400
 _SAMPLE: Final = 2_000
 
 
@@ -136,7 +136,7 @@ def job_traffic(job: Service, presets: Iterable[TrafficPreset]) -> Traffic:
 
     **Assumes** requests of equal lengths, unless the job names one of `presets`, which has lengths of its own.
     """
-    mean = job.requests_per_day / _SECONDS_PER_DAY
+    mean = job.requests_per_day / SECONDS_PER_DAY
     preset = next((each for each in presets if each.id == job.traffic_preset), None)
     arrivals: RandomArrivals | DailyArrivals = RandomArrivals(
         requests_per_second=mean * job.peak_factor, burstiness=job.burstiness

@@ -219,7 +219,7 @@ def _in_servers(case: RentOrBuyCase | None, together: int | None) -> str:
     Modules that are sold only `together` are in a server, or a share of one.
     """
     assert case is not None  # the cost of owning follows from a case
-    shape = case.shape
+    shape = case.setup
     paid = shape.servers * shape.gpus_per_server
     if paid > shape.cards and buys_servers(case.central, shape):
         return f" in {fmt.plural(shape.servers, 'server')} of {shape.gpus_per_server}, paying for {paid:,} GPUs"
