@@ -17,8 +17,8 @@ from planner.cost.renting.quote import RentalFacts
 from planner.cost.renting.table import CardDemand, quote_offers
 from planner.cost.terms import RENT_MODES, BuyTerms, CostTerms, DailyHours, RentTerms, Run, Service
 from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.cost import evaluate_cost
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import Recommendation, Wish
 from planner.plan.recommend.recommend import recommend

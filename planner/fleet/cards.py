@@ -135,7 +135,7 @@ class CardReport(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _CardReadings:
     """Readings of one GPU as they come in; `ranks` say which metric each is from: the first in the table wins."""
 
     exporter: Exporter
@@ -159,7 +159,7 @@ def read_cards(samples: Iterable[MetricSample], rates: Iterable[MetricSample] = 
     Of two series that state the same, such as those of two Prometheus servers, the first counts, and a note says so.
     Values that are not finite and those that mean "not available" are missing, never 0.
     """
-    gathered: dict[_SeriesKey, _Gathered] = {}
+    gathered: dict[_SeriesKey, _CardReadings] = {}
     unreadable = 0
     for is_rate, source in ((False, samples), (True, rates)):
         for name, labels, value in source:
@@ -180,7 +180,7 @@ def read_cards(samples: Iterable[MetricSample], rates: Iterable[MetricSample] = 
     return _report(_merged(gathered), unreadable, at)
 
 
-def _card_of(gathered: dict[_SeriesKey, _Gathered], exporter: Exporter, labels: Mapping[str, str]) -> _Gathered:
+def _card_of(gathered: dict[_SeriesKey, _CardReadings], exporter: Exporter, labels: Mapping[str, str]) -> _CardReadings:
     """Return the GPU of a series; its labels are looked at in full only at the first of them."""
     mig = labels.get(exporter.mig[0], "") if exporter.mig else ""
     instance = labels.get("instance", "")
@@ -189,7 +189,7 @@ def _card_of(gathered: dict[_SeriesKey, _Gathered], exporter: Exporter, labels: 
     card = gathered.get(key)
     if card is None:
         instance_id = (labels.get(exporter.uuid, ""), mig, labels.get(exporter.mig[-1], "")) if mig else None
-        card = gathered[key] = _Gathered(exporter, labels, instance_id)
+        card = gathered[key] = _CardReadings(exporter, labels, instance_id)
         card.instances[instance] = None
         found = _work_of(labels)
         if found.title:
@@ -205,13 +205,13 @@ def _work_of(labels: Mapping[str, str]) -> Work:
     return Work(**found)
 
 
-def _note_xid(card: _Gathered, labels: Mapping[str, str], value: float) -> None:
+def _note_xid(card: _CardReadings, labels: Mapping[str, str], value: float) -> None:
     number = labels.get("xid", str(int(value)) if math.isfinite(value) else "")
     if value and _NUMBER.fullmatch(number) and int(number):
         card.xid = int(number)
 
 
-def _note_value(card: _Gathered, row: _Row, value: float) -> None:
+def _note_value(card: _CardReadings, row: _Row, value: float) -> None:
     ours, before = row.metric.ours, card.ranks.get(row.metric.ours)
     if before is not None and before <= row.rank:
         card.is_twice |= before == row.rank
@@ -233,9 +233,9 @@ def _reading(metric: FleetMetric, value: float) -> Reading:
     return checked_reading(BY_NAME[metric.ours], value * metric.scale)
 
 
-def _merged(gathered: Mapping[_SeriesKey, _Gathered]) -> dict[str, list[_Gathered]]:
+def _merged(gathered: Mapping[_SeriesKey, _CardReadings]) -> dict[str, list[_CardReadings]]:
     """Return what was gathered by the key of the GPU: of a real UUID, whoever reports it; else by its address."""
-    merged: dict[str, list[_Gathered]] = {}
+    merged: dict[str, list[_CardReadings]] = {}
     for card in gathered.values():
         merged.setdefault(card_key(card.exporter, card.labels), []).append(card)
     for several in merged.values():
@@ -262,13 +262,13 @@ def host_of_address(address: str) -> str:
     return address.rpartition(":")[0] or address
 
 
-def _host(card: _Gathered) -> str:
+def _host(card: _CardReadings) -> str:
     """Return the host that a GPU's labels name, or the address that was scraped without its port."""
     named = _named_host(card.info) or _named_host(card.labels)
     return named or host_of_address(card.labels.get("instance", "")) or "unknown host"
 
 
-def _report(merged: Mapping[str, list[_Gathered]], unreadable: int, at: float) -> CardReport:
+def _report(merged: Mapping[str, list[_CardReadings]], unreadable: int, at: float) -> CardReport:
     cards = {key: _fleet_card(key, several, at) for key, several in merged.items() if any(one.ranks for one in several)}
     notes = []
     twice = sum(
@@ -286,7 +286,7 @@ def _report(merged: Mapping[str, list[_Gathered]], unreadable: int, at: float) -
     return CardReport(cards, tuple(notes))
 
 
-def _is_reported_twice(several: list[_Gathered]) -> bool:
+def _is_reported_twice(several: list[_CardReadings]) -> bool:
     """Return whether two series state one quantity for the same work: pods that share a GPU are no repetition."""
     seen: set[tuple[tuple[Work, ...], str, int]] = set()
     for one in several:
@@ -297,7 +297,7 @@ def _is_reported_twice(several: list[_Gathered]) -> bool:
     return False
 
 
-def _fleet_card(key: str, several: list[_Gathered], at: float) -> FleetCard:
+def _fleet_card(key: str, several: list[_CardReadings], at: float) -> FleetCard:
     first = several[0]
     values: dict[str, Reading] = {}
     for one in reversed(several):
@@ -327,7 +327,7 @@ def _fleet_card(key: str, several: list[_Gathered], at: float) -> FleetCard:
     )
 
 
-def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) -> Device:
+def _device(key: str, several: list[_CardReadings], facts: Mapping[str, Reading]) -> Device:
     def label(name: str) -> str:
         texts = (labels.get(name) for one in several for labels in (one.info, one.labels))
         return next((text for text in texts if text), "")
@@ -351,7 +351,7 @@ def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) ->
     )
 
 
-def _selector(card: _Gathered) -> dict[str, str]:
+def _selector(card: _CardReadings) -> dict[str, str]:
     wanted = (card.exporter.uuid, card.exporter.number, "instance", *card.exporter.mig[:1])
     return {name: card.labels[name] for name in wanted if card.labels.get(name)}
 

@@ -41,7 +41,7 @@ _FOLLOWED: Final = frozenset(
         *("hardware_thermal_fraction", "software_thermal_fraction", "power_capped_fraction"),
     )
 )
-"""Quantities of GPUs whose course the diagnosis needs."""
+"""Quantities of GPUs whose last minutes the diagnosis needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ class _Ring(NamedTuple):
             del self.times[0], self.values[0]
 
 
-_NOTHING: Final = _Ring(array("d"), array("d"))
+_NO_READINGS: Final = _Ring(array("d"), array("d"))
 
 
-class _HostPast(NamedTuple):
+class _LastMinutes(NamedTuple):
     """The GPUs of one host over the last minutes, as a source for the diagnosis.
 
     `end` is unknown, since the processes on a GPU are: the diagnosis then does without them.
@@ -106,7 +106,7 @@ class _HostPast(NamedTuple):
         return self.latest.inventory
 
     def series(self, owner: str, metric: str, /) -> ReadingSeries:
-        return self.rings.get((f"{_HOST} {self.host}" if owner == _HOST else owner, metric), _NOTHING)
+        return self.rings.get((f"{_HOST} {self.host}" if owner == _HOST else owner, metric), _NO_READINGS)
 
 
 def read_fleet(connections: Sequence[FleetConnection], environment: Mapping[str, str]) -> Fleet:
@@ -120,7 +120,7 @@ def read_fleet(connections: Sequence[FleetConnection], environment: Mapping[str,
     """
     watch = FleetWatch(open_source(connections, environment))
     watch.poll()
-    watch.fill_past()
+    watch.load_last_minutes()
     watch.read_last_day()
     return watch.diagnose()
 
@@ -169,7 +169,7 @@ class FleetWatch:
         self.fleet = self._state(poll, tuple(notes))
         return self.fleet
 
-    def fill_past(self) -> None:
+    def load_last_minutes(self) -> None:
         """Read the last minutes of all GPUs from a Prometheus, so that the first diagnosis need not wait.
 
         Raises:
@@ -229,10 +229,6 @@ class FleetWatch:
         self.fleet = replace(fleet, verdicts=dict(self._verdicts))
         return self.fleet
 
-    def course(self, key: str, name: str) -> tuple[float, ...]:
-        """Return the latest values of a quantity of a GPU, oldest first, for a sparkline."""
-        return tuple(self._rings.get((key, name), _NOTHING).values)
-
     def _diagnosed(self, host: str, cards: Sequence[FleetCard], fleet: Fleet) -> Iterator[tuple[str, Verdict]]:
         devices = tuple(card.device for card in cards)
         latest = Latest()
@@ -240,10 +236,10 @@ class FleetWatch:
         name = next((name for name in fleet.hosts if any(card.is_at(name) for card in cards)), host)
         at = fleet.at_seconds
         latest.note_sample(Sample(at, at, {card.key: card.readings for card in cards}, fleet.hosts.get(name, {})))
-        past = _HostPast(latest, self._rings, name)
+        last_minutes = _LastMinutes(latest, self._rings, name)
         seconds = _window_seconds(fleet.interval_seconds)
         for card in cards:
-            yield card.key, diagnose(past, card.key, at, seconds)
+            yield card.key, diagnose(last_minutes, card.key, at, seconds)
 
     def _note_card(self, key: str, at: float, readings: Mapping[str, Reading]) -> None:
         for name, reading in readings.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple, Protocol
 
+from planner.base import Stop
 from planner.errors import PlannerError
 from planner.fleet.answers import Answer, AnswerSeries, scrape_content
 from planner.fleet.cards import card_key, host_of_address, rows_of
@@ -201,7 +202,7 @@ class ScrapeSource:
         self,
         connections: Sequence[FleetConnection],
         environment: Mapping[str, str],
-        stop: Callable[[], bool] = lambda: False,
+        stop: Stop = lambda: False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.title = ", ".join(connection.address for connection in connections)
@@ -268,7 +269,7 @@ def _notes(at: float, asked: float, answered: float, found: _Found) -> list[str]
 
 
 def _reader(
-    connection: FleetConnection, environment: Mapping[str, str], stop: Callable[[], bool]
+    connection: FleetConnection, environment: Mapping[str, str], stop: Stop
 ) -> Callable[[], list[MetricSample]]:
     if connection.is_remote:
         client = connection.client(environment, stop)
@@ -343,7 +344,7 @@ def _last_seen(samples: Iterable[MetricSample], now: float) -> dict[str, float]:
 def open_source(
     connections: Sequence[FleetConnection],
     environment: Mapping[str, str],
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> "PrometheusSource | ScrapeSource":
     """Return the source at these addresses: one Prometheus, or exporters and saved scrapes.
 

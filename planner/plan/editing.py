@@ -14,6 +14,7 @@ from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
+from planner.plan.sharing import divisors
 from planner.workload.choices import Checkpointing, Goal, Method, Task
 from planner.workload.rules import ALL_RULES, RESET, FieldValue, WorkloadRule, check_given, nest_fields
 from planner.workload.training import Lora
@@ -282,7 +283,8 @@ _MAX_DEGREE: Final = 64
 
 def possible_degrees(plan: Plan, name: str, catalog: Catalog) -> tuple[int, ...]:
     """Return the possible degrees of one form of parallelism, such as `parallel.tensor`, in ascending order."""
-    return tuple(_valid_values(plan, f"{WORKLOAD}{name}", _divisors(plan.count), catalog))
+    degrees = (degree for degree in divisors(plan.count) if degree <= _MAX_DEGREE)
+    return tuple(_valid_values(plan, f"{WORKLOAD}{name}", degrees, catalog))
 
 
 def possible_counts(plan: Plan, wanted: int, catalog: Catalog) -> tuple[int, ...]:
@@ -290,10 +292,6 @@ def possible_counts(plan: Plan, wanted: int, catalog: Catalog) -> tuple[int, ...
     shards = plan.workload.parallel.model_shards * plan.workload.parallel.expert
     below = wanted // shards * shards
     return tuple(_valid_values(plan, "count", (count for count in (below, below + shards) if count), catalog))
-
-
-def _divisors(count: int) -> Iterator[int]:
-    return (number for number in range(1, min(count, _MAX_DEGREE) + 1) if count % number == 0)
 
 
 def _valid_values(plan: Plan, name: str, candidates: Iterator[int], catalog: Catalog) -> list[int]:

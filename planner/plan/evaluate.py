@@ -290,7 +290,7 @@ def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count:
     """
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog, ids)
-    shared = _shared_fits(_fit_question(plan, catalog, ids, count))
+    shared = _shared_fits(_fit_inputs(plan, catalog, ids, count))
     return {gpu_id: each.fit for gpu_id, each in shared.items()}
 
 
@@ -303,10 +303,10 @@ def shared_fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None,
     if plan.model.trace is not None:
         fits = fits_among(plan, catalog, ids, count)
         return {gpu_id: SharedFit(plan.workload.parallel, fit) for gpu_id, fit in fits.items()}
-    return _shared_fits(_fit_question(plan, catalog, ids, count))
+    return _shared_fits(_fit_inputs(plan, catalog, ids, count))
 
 
-class _FitQuestion(NamedTuple):
+class _FitInputs(NamedTuple):
     """The inputs on which the verdicts on GPUs of several kinds depend."""
 
     architecture: Architecture
@@ -318,9 +318,9 @@ class _FitQuestion(NamedTuple):
     corrections: tuple[Correction, ...]
 
 
-def _fit_question(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> _FitQuestion:
+def _fit_inputs(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> _FitInputs:
     workload = _without_unequal_gpus(plan.workload)
-    return _FitQuestion(
+    return _FitInputs(
         architecture_of(plan, catalog), workload, catalog, ids, count, _links_setting(plan), plan.corrections
     )
 
@@ -356,8 +356,8 @@ def _measured_gpu(plan: Plan, catalog: Catalog) -> Gpu | None:
 
 
 @lru_cache(maxsize=128)
-def _shared_fits(question: _FitQuestion) -> Mapping[str, SharedFit]:
-    architecture, workload, catalog, ids, count, links, corrections = question
+def _shared_fits(inputs: _FitInputs) -> Mapping[str, SharedFit]:
+    architecture, workload, catalog, ids, count, links, corrections = inputs
     found = shared_fits(architecture, workload, _cards_with_memory(catalog, ids), count, links, corrections)
     return {shared.fit.gpu_id: shared for shared in found}
 

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from planner.errors import PlannerError
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
+from planner.plan.cost import PlanCost, evaluate_cost
 from planner.plan.evaluate import Evaluation, evaluate, fits_among, on_equal_cards
-from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 from planner.workload.parallel import MOST_CARDS
 

@@ -230,22 +230,23 @@ def _proposed_schemes(
     """Yield the schemes of the software, some of which the model may not allow."""
     split = _default_split(workload)
     if split == "layers":
-        stages = next((group for group in _divisors(count, from_largest=True) if group <= architecture.depth), 1)
+        stages = next((group for group in divisors(count, from_largest=True) if group <= architecture.depth), 1)
         if stages > 1:
             yield _layer_scheme(stages)
         return
     if isinstance(workload, Training):
         yield _state_scheme(training_support(workload.profile).zero_limit)
     if split == "matrices":
-        for group in _divisors(count):
-            degrees = (degree for degree in _divisors(group, from_largest=True) if degree <= domain)
+        for group in divisors(count):
+            degrees = (degree for degree in divisors(group, from_largest=True) if degree <= domain)
             schemes = (_matrix_scheme(workload, degree, group // degree) for degree in degrees)
             allowed = (scheme for scheme in schemes if _is_possible(workload, architecture, scheme.settings, count))
             if group > 1 and (scheme := next(allowed, None)) is not None:
                 yield scheme
 
 
-def _divisors(count: int, *, from_largest: bool = False) -> list[int]:
+def divisors(count: int, *, from_largest: bool = False) -> list[int]:
+    """Return the divisors of `count`, in ascending order unless `from_largest`."""
     small = [number for number in range(1, isqrt(count) + 1) if count % number == 0]
     return sorted({*small, *(count // number for number in small)}, reverse=from_largest)
 

@@ -32,15 +32,6 @@ from planner.workload.workload import Inference, Workload
 MinimumVerdict = Literal["fits", "tight"]
 
 
-def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
-    """Return the memory verdict of the full estimate for `plan`, whose model is `architecture`.
-
-    Raises:
-        SpecError: If the workload does not allow the model or the number of GPUs.
-    """
-    return resolved_fit(plan, catalog, architecture).fit
-
-
 def meets(fit: CardFit, at_worst: MinimumVerdict) -> bool:
     """Return whether a memory verdict is at least as good as `at_worst`."""
     return fit.verdict == "fits" or (at_worst == "tight" and fit.likely)
@@ -106,7 +97,7 @@ def largest_that_fits(
 
     def fit(step: int) -> CardFit:
         value = sizes.at(step)
-        found = assess_fit(with_value(plan, field, value), catalog, architecture)
+        found = resolved_fit(with_value(plan, field, value), catalog, architecture).fit
         at_once = value if field == "batch" else getattr(workload, "batch", 1)
         lacks_cache = found.pool_sequences is not None and found.pool_sequences < at_once
         return found._replace(verdict="does-not-fit") if lacks_cache and found.likely else found
@@ -158,10 +149,12 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
     def spread(count: int) -> Plan:
         return on_cards(plan, count, {"sharing": "auto"})
 
-    fewest = _bisect_first(lambda count: meets(assess_fit(spread(count), catalog, architecture), at_worst), counts)
+    fewest = _bisect_first(
+        lambda count: meets(resolved_fit(spread(count), catalog, architecture).fit, at_worst), counts
+    )
     if fewest is None:
         reason = _no_solution_reason(
-            assess_fit(plan, catalog, architecture), "each GPU still needs more memory than it has"
+            resolved_fit(plan, catalog, architecture).fit, "each GPU still needs more memory than it has"
         )
         return SolveResult(asked="count", reason=reason)
     shared = resolved_fit(spread(fewest), catalog, architecture)

@@ -12,6 +12,7 @@ from planner.models.architecture import Architecture, Tensor
 from planner.models.load import load_config
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.config_json import stored_dtype
+from planner.performance.kernels.gpu_figures import cores_per_multiprocessor
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, with_resolved_sharing
 from planner.plan.plan import Plan
@@ -263,14 +264,10 @@ def operator_fields(gpu: Gpu | None) -> dict[str, object]:
 
 
 def _multiprocessors(gpu: Gpu) -> int | None:
-    """Return how many multiprocessors an NVIDIA GPU has, by its shader cores.
-
-    **Source**: `_ConvertSMVer2Cores` in Common/helper_cuda.h of NVIDIA's cuda-samples.
-    """
+    """Return how many multiprocessors an NVIDIA GPU has, by its shader cores."""
     if gpu.shader_cores is None or gpu.compute_capability is None:
         return None
-    cores = 64 if gpu.compute_capability in ("6.0", "7.0", "7.2", "7.5", "8.0") else 128
-    return gpu.shader_cores // gpu.device_count // cores
+    return gpu.shader_cores // gpu.device_count // cores_per_multiprocessor(gpu)
 
 
 def _trace_target(plan: Plan, catalog: Catalog) -> Target:

@@ -3,11 +3,12 @@
 Replicas work alone, in groups that share experts and step together, or apart for prompts and for answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 from statistics import fmean
 from typing import Final, NamedTuple
 
+from planner.base import Stop
 from planner.performance.inference.steps import StepScale, StepTimes
 from planner.serving.deployment import Deployment, Router
 from planner.serving.replica import RamCache, Replica, StaticReplica, StepPlan
@@ -87,7 +88,6 @@ def _rank_step_seconds(rank: Replica, plan: StepPlan, experts: float) -> tuple[f
     return first + experts, more
 
 
-Stop = Callable[[], bool]
 ReplicaOrGroup = Replica | StaticReplica | LockstepGroup
 
 _OVERLOADED: Final = 1.5

@@ -1,10 +1,11 @@
 """Simulation of requests on the replicas of a deployment, with the ranges of its percentiles."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import exp, hypot, inf, log, sqrt
 from statistics import fmean, variance
 from typing import Final
 
+from planner.base import Stop
 from planner.performance.inference.steps import AS_ESTIMATED, StepScale
 from planner.serving.cluster import SimulatedRun, make_replica, run_disaggregated, serve, step_times
 from planner.serving.deployment import Deployment
@@ -25,8 +26,6 @@ from planner.serving.result import (
 )
 from planner.serving.targets import Goodput, Latency, LatencyTarget, Targets
 from planner.serving.traffic import Traffic
-
-Stop = Callable[[], bool]
 
 DEFAULT_REQUESTS: Final = 2_000
 """Requests of a simulation unless another number is asked for."""

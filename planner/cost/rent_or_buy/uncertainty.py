@@ -1,13 +1,13 @@
 """Uncertainty of the decision: a Monte Carlo simulation with a fixed seed, and the effect of each input."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
 from typing import Final
 
-from planner.base import Spec
+from planner.base import Spec, Stop
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, quantiles
 from planner.cost.finance import annuity, discounted
 from planner.cost.owning.costs import financed_usd
@@ -64,7 +64,7 @@ class _TimePointFactors:
 
 
 def simulate(
-    case: RentOrBuyCase, draws: int = DRAWS, seed: int = SEED, cancelled: Callable[[], bool] = lambda: False
+    case: RentOrBuyCase, draws: int = DRAWS, seed: int = SEED, cancelled: Stop = lambda: False
 ) -> Simulation | None:
     """Return the result of a simulation with `draws` draws, or None as soon as `cancelled` returns true.
 

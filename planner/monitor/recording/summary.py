@@ -1,11 +1,12 @@
 """Summary of a recording or history: energy, cost, means, peaks, time slowed down, and diagnoses, per GPU."""
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from planner.base import Stop
 from planner.monitor.diagnosis.tracker import VerdictTimeline
 from planner.monitor.energy import card_energy
 from planner.monitor.history import History
@@ -33,7 +34,7 @@ class DiagnosedTime(NamedTuple):
     first_wall_seconds: float
 
 
-def diagnosed_history(recording: MonitorRecording, is_stopped: Callable[[], bool] = lambda: False) -> History:
+def diagnosed_history(recording: MonitorRecording, is_stopped: Stop = lambda: False) -> History:
     """Return the history of a recording with its diagnoses and marks; incomplete if `is_stopped` becomes true."""
     history = History(max(SECONDS_PER_DAY, recording.seconds + _SLACK_SECONDS))
     timeline, due = VerdictTimeline(history), float("-inf")

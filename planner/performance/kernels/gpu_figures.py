@@ -8,7 +8,7 @@ from planner.performance.attainable import FEWER_MULTIPROCESSORS, dense_ops_per_
 from planner.performance.links import host_bytes_per_s
 
 _CORES_EACH: Final = {"6.0": 64, "7.0": 64, "7.2": 64, "7.5": 64, "8.0": 64}
-"""Shader cores of a multiprocessor by compute capability; 128 on all others (CUDA C++ Programming Guide)."""
+"""Shader cores of a multiprocessor by compute capability; 128 on all others."""
 _USUAL_CORES_EACH: Final = 128
 _AMD_CORES_EACH: Final = 64
 _MULTIPROCESSORS: Final = {"9.0": 132, "10.0": 148, "10.3": 148}
@@ -77,8 +77,15 @@ def _multiprocessors(gpu: Gpu) -> float:
         card, part = (gpu.id, 1.0) if gpu.mig_slice is None else (gpu.mig_slice.gpu, gpu.mig_slice.compute_share)
         whole = _MULTIPROCESSORS.get(capability, _USUAL_MULTIPROCESSORS) * FEWER_MULTIPROCESSORS.get(card, 1.0)
         return whole * part
-    each = _AMD_CORES_EACH if gpu.vendor == "AMD" else _CORES_EACH.get(capability, _USUAL_CORES_EACH)
-    return gpu.shader_cores / gpu.device_count / each
+    return gpu.shader_cores / gpu.device_count / cores_per_multiprocessor(gpu)
+
+
+def cores_per_multiprocessor(gpu: Gpu) -> int:
+    """Return the shader cores of a multiprocessor of `gpu`, by its compute capability or as AMD builds them.
+
+    **Source**: CUDA C++ Programming Guide; `_ConvertSMVer2Cores` in Common/helper_cuda.h of NVIDIA's cuda-samples.
+    """
+    return _AMD_CORES_EACH if gpu.vendor == "AMD" else _CORES_EACH.get(gpu.compute_capability or "", _USUAL_CORES_EACH)
 
 
 def _clock_hz(gpu: Gpu) -> float:

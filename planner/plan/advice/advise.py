@@ -1,12 +1,12 @@
 """Advice that makes a plan fit: single changes and short combinations, each fully estimated, ranked by cost."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Final
 
 from pydantic import Field
 
-from planner.base import Spec
+from planner.base import Spec, Stop
 from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
@@ -182,7 +182,7 @@ def advise_in_rounds(
     plan: Plan,
     catalog: Catalog,
     changes: tuple[PlanChange, ...] = CHANGES,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> Iterator[tuple[Advice, ...]]:
     """Yield the best advice found so far after each round of `advise`, the final one last.
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Final, Literal, NamedTuple
 
+from planner.base import Stop
 from planner.cost.demand import Demand, demand_of
 from planner.cost.terms import HOURS_PER_YEAR
 from planner.errors import SpecError
@@ -12,8 +13,8 @@ from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
+from planner.plan.cost import linked_cards, plan_throughput
 from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu, shared_fits_among
-from planner.plan.money import linked_cards, plan_throughput
 from planner.plan.plan import Plan
 from planner.plan.recommend.acquisition import NO_OFFER, CapableCards, Market, own_options, rent_options
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish, is_within_limits, rank_options
@@ -21,7 +22,6 @@ from planner.plan.recommend.variants import PlanVariant, changed_variants, plan_
 from planner.plan.sharing import SharedFit, tensor_domain
 from planner.plan.solve import on_cards
 
-Stop = Callable[[], bool]
 Progress = Callable[[int, int], None]
 Found = Callable[[Recommendation], None]
 

@@ -1,9 +1,10 @@
 """Traffic of a plan's service, and what its requests take on its own GPUs, at that traffic and over the rate."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Final
 
+from planner.base import Stop
 from planner.cost.terms import Service
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
@@ -38,7 +39,7 @@ def simulate_serving(
     requests: int = DEFAULT_REQUESTS,
     seed: int = 0,
     ranges: bool = True,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> ServingSimulation | None:
     """Return the simulated service of `plan`, whose GPUs answer `traffic`; None as soon as `stop` returns true.
 
@@ -64,7 +65,7 @@ def serving_curve(
     rates: Sequence[float] = (),
     requests: int = DEFAULT_REQUESTS,
     seed: int = 0,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> Iterator[RatePoint]:
     """Yield the simulated service at several rates of requests, by default from a quarter to 1.5 times the traffic's.
 

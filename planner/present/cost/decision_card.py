@@ -11,8 +11,8 @@ from planner.cost.result import CostResult, Decision, RentCost
 from planner.cost.terms import days_since
 from planner.hardware.system import cards_sold_together
 from planner.plan.catalog import Catalog
+from planner.plan.cost import PlanCost, plan_throughput
 from planner.plan.evaluate import Evaluation
-from planner.plan.money import PlanCost, plan_throughput
 from planner.present import format as fmt
 from planner.present.cost.amounts import usd_range
 from planner.present.cost.decision import (

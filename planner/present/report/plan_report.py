@@ -16,8 +16,8 @@ from planner.launch.software import LAUNCHERS
 from planner.performance.result import TimeResult
 from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
+from planner.plan.cost import PlanCost, evaluate_cost
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 from planner.plan.recommend.option import Wish
 from planner.plan.recommend.recommend import recommend

@@ -15,7 +15,7 @@ from planner.parsing.metrics import MetricSample
 _ANY_READING: Final = missing(Cause.NO_ANSWER)
 
 
-def card_history(
+def gpu_history(
     source: PrometheusSource, card: FleetCard, end: float, seconds: float, pixels: int, scrape_seconds: float
 ) -> History:
     """Return the readings of a GPU in the `seconds` before `end` (since 1970), about one for each of `pixels`.

@@ -1,10 +1,11 @@
 """Rental and ownership cost of a plan's job at the estimated throughput, and of the job on every GPU."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from planner.base import Stop
 from planner.cost.demand import Demand, Throughput, demand_of, usd_per_million_tokens
 from planner.cost.estimate import CostEstimate, estimate_cost
 from planner.cost.renting.quote import RentalFacts
@@ -189,9 +190,7 @@ class CardJob(NamedTuple):
         return self.hours if self.period == "run" or not throughput else 1 / throughput
 
 
-def job_by_gpu(
-    plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool] = lambda: False
-) -> Mapping[str, CardJob] | None:
+def job_by_gpu(plan: Plan, catalog: Catalog, today: date, stop: Stop = lambda: False) -> Mapping[str, CardJob] | None:
     """Return the time and cost of the plan's job by GPU id, for every GPU on which the plan likely fits.
 
     GPUs of unknown speed are missing. Returns None as soon as `stop` returns true.

@@ -30,7 +30,7 @@ class Neighbour(Spec):
     """Whether it fits in what the models before it leave."""
 
 
-class SharedCards(NamedTuple):
+class SharedGpus(NamedTuple):
     """A plan with what its neighbours hold, the neighbours, and their own plans with what all others hold."""
 
     plan: Plan
@@ -38,7 +38,7 @@ class SharedCards(NamedTuple):
     others: tuple[Plan, ...]
 
 
-def share_cards(plan: Plan, others: Sequence[Plan], catalog: Catalog) -> SharedCards:
+def share_gpus(plan: Plan, others: Sequence[Plan], catalog: Catalog) -> SharedGpus:
     """Return `plan` on GPUs that the models of `others` use, too.
 
     Each of `others` gets the memory that it needs for its requests, or the fraction that its plan sets; the plan gets
@@ -82,7 +82,7 @@ def share_cards(plan: Plan, others: Sequence[Plan], catalog: Catalog) -> SharedC
     everything = used + (int(mine * total) if mine else evaluate(own, catalog).memory.total_bytes)
     parts = zip(placed, neighbours, strict=True)
     beside = tuple(_with_others(settled, everything - neighbour.held_bytes) for settled, neighbour in parts)
-    return SharedCards(own, tuple(neighbours), beside)
+    return SharedGpus(own, tuple(neighbours), beside)
 
 
 def _with_others(plan: Plan, held: int) -> Plan:
