@@ -208,7 +208,8 @@ def quote(
     hours = _hours_with_interruptions(demand, overhead)
     increment = offer.billing_increment_seconds or terms.billing_increment_seconds
     billed = _billed_hours(mode, demand, hours, increment, terms)
-    machine, capped = _machine_usd(offer, per_group, billed, price, demand, increment, terms, overhead)
+    quoted = per_group * billed * price
+    most = math.inf if overhead is None else _on_demand_usd(offer, per_group, demand, increment, terms)
     storage = facts.storage if terms.storage_usd_per_gb_month is None else Figure.own(terms.storage_usd_per_gb_month)
     egress, note = _egress_usd(offer, demand.egress_gb, terms, facts)
     scale = not demand.always_on and mode not in TERM_YEARS
@@ -224,13 +225,13 @@ def quote(
         low_hours=hours * (demand.low_busy_hours / demand.busy_hours if scale else 1.0),
         high_hours=hours * (demand.high_busy_hours / demand.busy_hours if scale else 1.0),
         billed_hours=billed,
-        machine_usd=machine,
+        machine_usd=min(quoted, most),
         storage_usd=demand.stored_gb * demand.stored_months * storage.value,
         egress_usd=egress,
         storage=storage,
         overhead=overhead,
         mean_hours=mean_hours,
-        capped=capped,
+        capped=most < quoted,
         increment_seconds=increment,
         notes=(note,) if note else (),
     )
@@ -300,23 +301,12 @@ def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
     return max(groups * COMMITTED_HOURS_PER_YEAR, yearly) / demand.periods_per_year
 
 
-def _machine_usd(
-    offer: Offer,
-    machines_per_group: float,
-    billed: float,
-    price: float,
-    demand: Demand,
-    increment: int,
-    terms: RentTerms,
-    overhead: InterruptionOverhead | None,
-) -> tuple[float, bool]:
-    """Return the cost of the machines in USD, and whether it is capped at the on-demand cost."""
-    quoted = machines_per_group * billed * price
-    steady = offer.on_demand_price_usd_per_hour
-    if overhead is None or steady is None:
-        return quoted, False
-    instead = machines_per_group * steady * _billed_hours("on-demand", demand, demand.rented_hours, increment, terms)
-    return min(quoted, instead), instead < quoted
+def _on_demand_usd(offer: Offer, machines_per_group: float, demand: Demand, increment: int, terms: RentTerms) -> float:
+    """Return what machines cost in USD that are never interrupted, infinite if the offer has no on-demand price."""
+    price = offer.on_demand_price_usd_per_hour
+    if price is None:
+        return math.inf
+    return machines_per_group * price * _billed_hours("on-demand", demand, demand.rented_hours, increment, terms)
 
 
 def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentalFacts) -> tuple[float, str]:

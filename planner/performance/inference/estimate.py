@@ -1,6 +1,6 @@
 """Time of a request: to its first token, between tokens, and in total, in terms with formulas and sources."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
 from planner.errors import SpecError
@@ -357,19 +357,6 @@ def is_decoding_measured(engine: Engine, family: Family) -> bool:
     return family in engine.measured_decoding
 
 
-_NAMES: Final[tuple[TimeTermName, ...]] = (
-    "weights_read",
-    "decode_compute",
-    "cache_read",
-    "elementwise",
-    "dequantisation",
-    "host",
-    "tensor_exchange",
-    "pipeline_transfers",
-    "offload",
-    "drafting",
-)
-"""Names of the time terms for the fields of `PassTime`, in order; attention over the prompt has none."""
 _FORMULAS: Final[dict[TimeTermName, str]] = {
     "weights_read": "T × W ÷ (g × B × e)",
     "decode_compute": "T × (√(r² + p²) − r), p = 2 × N × b ÷ (g × C × u); experts T × p",
@@ -382,18 +369,20 @@ _FORMULAS: Final[dict[TimeTermName, str]] = {
     "offload": "T × f × W ÷ H",
     "drafting": "T ÷ E × k × t",
 }
+"""Formulas of the time terms for the fields of `PassTime`, in their order; attention over the prompt has no term."""
 _EXPERTS_IN_RAM: Final = "T × (f × W ÷ H + d × E ÷ h + l × w)"
-_BOUNDS: Final[tuple[tuple[Bound, tuple[int, ...]], ...]] = (
-    ("memory bandwidth", (0, 3, 4, 5, 10)),
-    ("compute", (1, 2)),
-    ("communication", (7, 8)),
-    ("host", (6, 9)),
-)
+_BOUNDS: Final[Mapping[Bound, tuple[str, ...]]] = {
+    "memory bandwidth": ("weights_read", "cache_read", "elementwise", "dequantisation", "drafting"),
+    "compute": ("compute", "attention"),
+    "communication": ("tensor_exchange", "pipeline_transfers"),
+    "host": ("host", "offload"),
+}
+"""Fields of `PassTime` by the resource that they wait for."""
 
 
 def inference_bound(elapsed: PassTime) -> Bound:
     """Return the resource that takes most of the time in `elapsed`."""
-    return max(_BOUNDS, key=lambda bound: sum([elapsed[place] for place in bound[1]]))[0]
+    return max(_BOUNDS, key=lambda bound: sum([getattr(elapsed, name) for name in _BOUNDS[bound]]))
 
 
 def prompt_term(served: ServedModel, elapsed: PassTime, sequences: int, tokens: int) -> TimeTerm:
@@ -426,7 +415,7 @@ def prompt_term(served: ServedModel, elapsed: PassTime, sequences: int, tokens: 
 
 def step_terms(served: ServedModel, elapsed: PassTime, answer: float, sequences: int) -> Iterator[TimeTerm]:
     """Yield the time terms of all decoding steps, which take `elapsed` in total."""
-    for name, seconds in zip(_NAMES, (*elapsed[:2], *elapsed[3:]), strict=True):
+    for name, seconds in zip(_FORMULAS, (*elapsed[:2], *elapsed[3:]), strict=True):
         if seconds > 0:
             yield TimeTerm(
                 name=name,
@@ -521,7 +510,12 @@ def _term_symbols(served: ServedModel, name: TimeTermName, answer: float, sequen
             return steps, layers, cards
         case "pipeline_transfers":
             return steps, workload_symbol("p", split.stages, "stages")
-    offloaded = split.offloaded
+    return _offload_symbols(served, steps, weights, sequences)
+
+
+def _offload_symbols(served: ServedModel, steps: Symbol, weights: Symbol, sequences: int) -> tuple[Symbol, ...]:
+    """Return the symbols in the formula of the time of weights in host memory, with their values."""
+    offloaded = served.split.offloaded
     share = library_symbol("f", round(offloaded.share, 4), "share of the weights in host memory")
     brought = library_symbol(
         "H", offloaded.host_bytes_per_s or offloaded.link_bytes_per_s, "bandwidth from host memory in bytes per second"
@@ -535,7 +529,7 @@ def _term_symbols(served: ServedModel, name: TimeTermName, answer: float, sequen
         library_symbol(
             "d", round(offloaded.expert_share, 4), "share of the routed experts in RAM, whose layers are not"
         ),
-        model_symbol("E", work.expert_bytes(sequences), "bytes of routed experts that a pass visits"),
+        model_symbol("E", served.work.expert_bytes(sequences), "bytes of routed experts that a pass visits"),
         brought,
         library_symbol("h", offloaded.experts_bytes_per_s, "bandwidth of the CPU's pass through experts in RAM"),
         library_symbol("l", offloaded.expert_layers, "layers whose experts the CPU computes"),

@@ -97,17 +97,7 @@ def prompt_experts_seconds(
         return None
     replicas = speed.engine.schedulers(work, cards)
     each = [
-        number
-        * _routed_seconds(
-            kernels.gpu,
-            kernels.tables,
-            kernels.number_format,
-            block,
-            kernels.hidden,
-            batch.rows,
-            cards / replicas,
-            cards,
-        )
+        number * _routed_seconds(kernels, kernels.number_format, block, batch.rows, cards / replicas, cards)
         for number, block in kernels.blocks
     ]
     return sum(each)
@@ -229,7 +219,7 @@ def _block_products(kernels: PassKernels, block: Mlp | Moe, all_rows: float, row
     hidden, shards = kernels.hidden, cards * rows / all_rows
     if isinstance(block, Mlp):
         return _mlp_products(kernels, block.intermediate / shards, rows, gated=block.gated)
-    routed = _routed_seconds(kernels.gpu, kernels.tables, kernels.products, block, hidden, all_rows, shards, cards)
+    routed = _routed_seconds(kernels, kernels.products, block, all_rows, shards, cards)
     routed += _product(kernels, rows, block.experts, hidden, _HEAD)
     if not block.shared_intermediate:
         return routed
@@ -237,12 +227,12 @@ def _block_products(kernels: PassKernels, block: Mlp | Moe, all_rows: float, row
 
 
 def _routed_seconds(
-    gpu: Gpu, tables: str, number_format: str, block: Moe, hidden: int, rows: float, shards: float, cards: int
+    kernels: PassKernels | RoutedKernels, number_format: str, block: Moe, rows: float, shards: float, cards: int
 ) -> float:
     """Return the seconds of a block's routed experts for `rows` tokens: each expert over `shards` GPUs of `cards`."""
     shape = ExpertShape(
         tokens=rows,
-        hidden=hidden,
+        hidden=kernels.hidden,
         width=block.intermediate / shards,
         experts=block.experts,
         chosen=block.top_k,
@@ -251,7 +241,7 @@ def _routed_seconds(
         weight_bytes=element_format(number_format).weight_bytes,
         skewed=0.0,
     )
-    return _seconds(experts_time(gpu, tables, number_format, shape))
+    return _seconds(experts_time(kernels.gpu, kernels.tables, number_format, shape))
 
 
 def _mlp_products(kernels: PassKernels, width: float, rows: float, *, gated: bool) -> float:
