@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.monitor.history import History
-from planner.monitor.history.series import Floats
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.protocols import ReadingSeries
 from planner.monitor.readings.sample import late_seconds
+from planner.monitor.series import Floats
 
 # A counter is updated about every 100 ms (ml.energy, on measuring GPU energy).
 _STANDING_SECONDS: Final = 2.0

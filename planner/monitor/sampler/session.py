@@ -22,7 +22,7 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import PROCESS_QUANTITIES, CardProcess, Link, ProcessKind, Xid
-from planner.monitor.sampler.card import Card
+from planner.monitor.sampler.card_reader import CardReader
 from planner.monitor.sampler.discovery import UnreachableCard, find_devices, instance_uuids
 from planner.monitor.sampler.nvml_queries import CardLostError
 from planner.units import PER_CENT
@@ -70,7 +70,7 @@ class CardProcesses:
         self._nvml, self._host, self._sees_same_pids = nvml, host, sees_same_pids
         self._last_utilization_microseconds: dict[str, int] = {}
 
-    def read(self, card: Card) -> list[CardProcess]:
+    def read(self, card: CardReader) -> list[CardProcess]:
         """Return the processes on one GPU, without duplicates.
 
         Raises:
@@ -85,14 +85,14 @@ class CardProcesses:
         use, total = self._process_utilization(card), card.device.fact("memory_total_bytes")
         return [self._card_process(card.device.uuid, process, kind, use, total) for process, kind in listed.values()]
 
-    def _listed_processes(self, card: Card, kind: ProcessKind) -> list[ListedProcess]:
+    def _listed_processes(self, card: CardReader, kind: ProcessKind) -> list[ListedProcess]:
         try:
             return self._nvml.listed_processes(card.device.uuid, card.handle, kind)
         except NvmlFailure as failure:
             card.check_failure(failure)
             return []
 
-    def _process_utilization(self, card: Card) -> _ProcessUtilization:
+    def _process_utilization(self, card: CardReader) -> _ProcessUtilization:
         """Return the latest SM and memory controller utilization since the previous reading, by PID."""
         uuid = card.device.uuid
         since = self._last_utilization_microseconds.get(uuid, 0)
@@ -143,7 +143,7 @@ class NvmlSession:
 
     def __init__(self, nvml: Nvml, processes: CardProcesses) -> None:
         self._nvml, self._processes = nvml, processes
-        self._cards: dict[str, Card] = {}
+        self._cards: dict[str, CardReader] = {}
         # Including lost GPUs: their events may arrive after the loss.
         self._handles: list[tuple[Handle, str]] = []
         self._events: Any = None
@@ -176,7 +176,7 @@ class NvmlSession:
                 if isinstance(device, UnreachableCard):
                     self._note_unreachable(device, wall)
                 else:
-                    self._cards[device.device.uuid] = Card(self._nvml, device, self.versions.driver)
+                    self._cards[device.device.uuid] = CardReader(self._nvml, device, self.versions.driver)
                     self._handles.append((device.handle, device.device.uuid))
             self._card_count = self._nvml.call("nvmlDeviceGetCount", "")
             self._register_xid_events()
@@ -274,7 +274,7 @@ class NvmlSession:
         self.lost.pop(uuid, None)
         self.faults = [fault for fault in self.faults if fault.uuid != uuid]
 
-    def _has_other_instances(self, card: Card) -> bool:
+    def _has_other_instances(self, card: CardReader) -> bool:
         uuid = card.device.uuid
         known = {other.device.uuid for other in self._cards.values() if other.device.mig_parent == uuid}
         try:
@@ -294,7 +294,7 @@ class NvmlSession:
                 with suppress(NvmlFailure):
                     self._nvml.call("nvmlDeviceRegisterEvents", card.device.uuid, card.handle, _XID, self._events)
 
-    def _mark_lost(self, card: Card, error: CardLostError, wall: float) -> None:
+    def _mark_lost(self, card: CardReader, error: CardLostError, wall: float) -> None:
         kind = FaultKind.RESET_REQUIRED if error.requires_reset else FaultKind.LOST
         for uuid, other in list(self._cards.items()):
             if uuid == card.device.uuid or other.device.mig_parent == card.device.uuid:

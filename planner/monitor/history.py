@@ -4,11 +4,11 @@ from bisect import bisect_right
 from math import inf
 from typing import Final, NamedTuple
 
-from planner.monitor.history.series import Gap, Series
 from planner.monitor.readings.events import Event, EventDetector, EventKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import LATE, Readings, Sample, TypicalInterval
+from planner.monitor.series import Gap, Series
 from planner.units import SECONDS_PER_DAY
 
 

@@ -160,7 +160,7 @@ _MAX_SILENT_READS: Final = 3
 _ReadingsByName = dict[str, Reading]
 
 
-class Card:
+class CardReader:
     """Reads one GPU; from a MIG instance only memory and, if GPM is supported, activity.
 
     Reading methods raise `CardLostError` if the GPU is lost, and `SessionOverError` if the NVML session is invalid.
