@@ -48,7 +48,7 @@ class Work(NamedTuple):
         return " ".join(part for part in (pod, self.job and f"job {self.job}") if part)
 
 
-class _Row(NamedTuple):
+class _MetricRow(NamedTuple):
     """Our metric for an exporter's. `known` are readings by value: most values come again and again."""
 
     exporter: Exporter
@@ -64,20 +64,20 @@ class _Row(NamedTuple):
         )
 
 
-def _rows() -> dict[str, tuple[_Row, ...]]:
-    rows: dict[str, tuple[_Row, ...]] = {}
+def _all_metric_rows() -> dict[str, tuple[_MetricRow, ...]]:
+    rows: dict[str, tuple[_MetricRow, ...]] = {}
     for exporter in EXPORTERS:
         for metric in exporter.metrics:
-            row = _Row(exporter, metric, sum(map(len, rows.values())), {})
+            row = _MetricRow(exporter, metric, sum(map(len, rows.values())), {})
             rows[metric.name] = (*rows.get(metric.name, ()), row)
     return rows
 
 
-_ROWS: Final = _rows()
+_ROWS: Final = _all_metric_rows()
 
 
 @lru_cache(maxsize=4096)
-def rows_of(name: str) -> tuple[_Row, ...]:
+def metric_rows(name: str) -> tuple[_MetricRow, ...]:
     """Return what a metric is of ours, by its exporter; a name with a site's prefix, such as `amd_`, is known too."""
     if name in _ROWS:
         return _ROWS[name]
@@ -163,7 +163,7 @@ def read_cards(samples: Iterable[MetricSample], rates: Iterable[MetricSample] = 
     unreadable = 0
     for is_rate, source in ((False, samples), (True, rates)):
         for name, labels, value in source:
-            for row in rows_of(name):
+            for row in metric_rows(name):
                 metric, exporter = row.metric, row.exporter
                 if (metric.use == "rate") is not is_rate or not row.is_of(labels):
                     continue
@@ -211,7 +211,7 @@ def _note_xid(card: _CardReadings, labels: Mapping[str, str], value: float) -> N
         card.xid = int(number)
 
 
-def _note_value(card: _CardReadings, row: _Row, value: float) -> None:
+def _note_value(card: _CardReadings, row: _MetricRow, value: float) -> None:
     ours, before = row.metric.ours, card.ranks.get(row.metric.ours)
     if before is not None and before <= row.rank:
         card.is_twice |= before == row.rank

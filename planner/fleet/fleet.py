@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from planner.errors import PlannerError
-from planner.fleet.cards import FleetCard, read_cards, rows_of
+from planner.fleet.cards import FleetCard, metric_rows, read_cards
 from planner.fleet.connection import FleetConnection
 from planner.fleet.last_day import CardDay, read_last_day
 from planner.fleet.prometheus import names_selector
@@ -180,7 +180,7 @@ class FleetWatch:
             return
         window, step = _window_seconds(fleet.interval_seconds), max(round(fleet.interval_seconds), 1)
         start = fleet.at_seconds - window
-        names = [name for name in source.names[0] if any(row.metric.ours in _FOLLOWED for row in rows_of(name))]
+        names = [name for name in source.names[0] if any(row.metric.ours in _FOLLOWED for row in metric_rows(name))]
         answer = source.server.query_range(names_selector(names), start, fleet.at_seconds - step, step)
         rounds: dict[float, list[MetricSample]] = {}
         for series in answer.series:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from planner.fleet.cards import FleetCard, read_cards, rows_of
+from planner.fleet.cards import FleetCard, metric_rows, read_cards
 from planner.fleet.prometheus import NAME_LABEL, function_of_each, names_selector, range_step, rate_seconds
 from planner.fleet.sources import PrometheusSource
 from planner.monitor.history import History
@@ -54,4 +54,4 @@ def _readings(card: FleetCard | None) -> Mapping[str, Reading]:
 
 
 def _of_exporter(names: tuple[str, ...], card: FleetCard) -> tuple[str, ...]:
-    return tuple(name for name in names if any(row.exporter.key == card.exporter for row in rows_of(name)))
+    return tuple(name for name in names if any(row.exporter.key == card.exporter for row in metric_rows(name)))

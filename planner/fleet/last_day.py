@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from planner.fleet.cards import card_key, rows_of
+from planner.fleet.cards import card_key, metric_rows
 from planner.fleet.prometheus import NAME_LABEL, Prometheus, over_last_day
 from planner.monitor.diagnosis.rule import IDLE
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
@@ -58,7 +58,7 @@ def _minutes(
     rows = [
         (name, row)
         for name in names
-        for row in rows_of(name)
+        for row in metric_rows(name)
         if row.metric.ours == quantity and row.metric.use == "value"
     ]
     sums: dict[tuple[str, int], list[float]] = {}

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 from planner.base import Stop
 from planner.errors import PlannerError
 from planner.fleet.answers import Answer, AnswerSeries, scrape_content
-from planner.fleet.cards import card_key, host_of_address, rows_of
+from planner.fleet.cards import card_key, host_of_address, metric_rows
 from planner.fleet.connection import FleetConnection
 from planner.fleet.exporters import EXPORTERS, HOST_QUERIES, Exporter, FleetMetric
 from planner.fleet.prometheus import (
@@ -84,7 +84,7 @@ class FleetSource(Protocol):
         """Return the latest samples of all GPUs."""
 
 
-class _Found(NamedTuple):
+class _Discovery(NamedTuple):
     """Contents of a Prometheus: the metrics by whether they are values or rates, and the scrape interval."""
 
     values: tuple[str, ...]
@@ -106,7 +106,7 @@ class PrometheusSource:
 
     def __init__(self, server: Prometheus, address: str, clock: Callable[[], float] = time.time) -> None:
         self.server, self.title, self._clock = server, address, clock
-        self._found: _Found | None = None
+        self._found: _Discovery | None = None
         self._polls = 0
 
     @property
@@ -153,11 +153,11 @@ class PrometheusSource:
             (*_notes(at, asked, answered, found), *dict.fromkeys((*values.warnings, *rates.warnings, *seen.warnings))),
         )
 
-    def _discover(self) -> _Found:
+    def _discover(self) -> _Discovery:
         known = (*_KNOWN, *(f"[a-z][a-z0-9]*_{name}" for name in _PREFIXED), *_PLAIN_ENGINE, *_GROWING_ENGINE, _NODE)
         counts = self.server.query(f"count by (__name__) ({names_selector(known)})").series
         number = {one.labels["__name__"]: one.values[-1][1] for one in counts if "__name__" in one.labels}
-        cards = {name: rows_of(name) for name in sorted(number) if rows_of(name)}
+        cards = {name: metric_rows(name) for name in sorted(number) if metric_rows(name)}
         alive = _alive_names(number)
         if not alive:
             titles = ", ".join(exporter.title for exporter in EXPORTERS)
@@ -165,7 +165,7 @@ class PrometheusSource:
                 f"{self.title} has no metrics of GPUs now",
                 f"Known exporters: {titles}. Check in its Targets page that one is scraped and up.",
             )
-        return _Found(
+        return _Discovery(
             tuple(name for name, rows in cards.items() if any(row.metric.use != "rate" for row in rows)),
             tuple(name for name, rows in cards.items() if any(_is_fast(row.metric) for row in rows)),
             tuple(name for name, rows in cards.items() if any(row.metric.use == "rate" for row in rows)),
@@ -244,7 +244,7 @@ class ScrapeSource:
         """Return the increase per second of each counter since the last scrape; a counter that fell was reset."""
         rates, now = [], dict[tuple[str, str], tuple[float, float]]()
         for name, labels, value in samples:
-            if not any(row.metric.use == "rate" for row in rows_of(name)):
+            if not any(row.metric.use == "rate" for row in metric_rows(name)):
                 continue
             series = (name, str(sorted(labels.items())))
             now[series] = at, value
@@ -256,7 +256,7 @@ class ScrapeSource:
         return rates
 
 
-def _notes(at: float, asked: float, answered: float, found: _Found) -> list[str]:
+def _notes(at: float, asked: float, answered: float, found: _Discovery) -> list[str]:
     """Return notes on a clock that differs, beyond the time that the answer took, and on rare scrapes."""
     notes = []
     ahead, behind = at - answered, asked - at
@@ -328,14 +328,14 @@ def _alive_names(number: Mapping[str, float]) -> tuple[str, ...]:
 
 
 def _is_alive(name: str, exporter: Exporter) -> bool:
-    return any(row.exporter is exporter and row.metric.name in exporter.alive for row in rows_of(name))
+    return any(row.exporter is exporter and row.metric.name in exporter.alive for row in metric_rows(name))
 
 
 def _last_seen(samples: Iterable[MetricSample], now: float) -> dict[str, float]:
     """Return when each GPU was last read, by its key: no later than `now`, and of what is no number long ago."""
     seen: dict[str, float] = {}
     for name, labels, at in samples:
-        for row in rows_of(name):
+        for row in metric_rows(name):
             key = card_key(row.exporter, labels)
             seen[key] = min(max(seen.get(key, 0.0), at), now)
     return seen

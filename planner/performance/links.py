@@ -86,7 +86,7 @@ class Links(NamedTuple):
 
     kind: CardLink
     name: str
-    node: int
+    cards_per_node: int
     all_reduce_bytes_per_s: tuple[float, float, float]
     all_gather_bytes_per_s: tuple[float, float, float]
     network_bytes_per_s: float
@@ -100,10 +100,10 @@ class Links(NamedTuple):
 
         **Source**: NVIDIA nccl-tests doc/PERFORMANCE.md (bus bandwidth).
         """
-        inside = min(cards, self.node)
+        inside = min(cards, self.cards_per_node)
         table = self.all_gather_bytes_per_s if gathers else self.all_reduce_bytes_per_s
         own = table[0] if inside <= 2 else table[1] if inside <= 4 else table[2]
-        if cards <= self.node:
+        if cards <= self.cards_per_node:
             return own
         ports = self.network_bytes_per_s * NETWORK_SHARE * inside
         return min(own, ports) if inside > 1 else ports
@@ -119,18 +119,22 @@ class Links(NamedTuple):
 
     def ring_latency_seconds(self, cards: int) -> float:
         """Return the latency of one ring collective over `cards` in seconds, summed over its hops."""
-        nodes = -(-cards // self.node)
+        nodes = -(-cards // self.cards_per_node)
         return (cards - nodes) * _HOP_SECONDS[self.kind] + (nodes - 1 and nodes) * _NETWORK_HOP_SECONDS
 
     def all_reduce_latency_seconds(self, cards: int) -> float:
         """Return the latency of one all-reduce in seconds: a ring within a node, a tree up and down between nodes."""
-        nodes = -(-cards // self.node)
+        nodes = -(-cards // self.cards_per_node)
         between = 2 * ceil(log2(nodes)) * _NETWORK_HOP_SECONDS if nodes > 1 else 0.0
-        return 2 * (min(cards, self.node) - 1) * _HOP_SECONDS[self.kind] + between
+        return 2 * (min(cards, self.cards_per_node) - 1) * _HOP_SECONDS[self.kind] + between
 
     def point_to_point_bytes_per_s(self, cards_apart: int) -> float:
         """Return the bandwidth from a GPU to one that is `cards_apart` ranks away, in bytes per second."""
-        return self.all_reduce_bytes_per_s[0] if cards_apart < self.node else self.network_bytes_per_s * NETWORK_SHARE
+        return (
+            self.all_reduce_bytes_per_s[0]
+            if cards_apart < self.cards_per_node
+            else self.network_bytes_per_s * NETWORK_SHARE
+        )
 
 
 def links_of(gpu: Gpu, setting: TimeSetting) -> Links:
@@ -213,7 +217,7 @@ def host_bytes_per_s(gpu: Gpu) -> float:
 
 
 def _network_port_bytes_per_s(gpu: Gpu, node: int) -> float:
-    """Return the bandwidth of a GPU's network port in nodes of `node` GPUs, in bytes per second."""
+    """Return the bandwidth of a GPU's network port in nodes of `cards_per_node` GPUs, in bytes per second."""
     stacked = (gpu.memory_type or "").startswith("HBM")
     port = next((speed for name, speed in _PORT_BYTES_PER_S if gpu.architecture == name), None)
     return port if port is not None and stacked else _WORKSTATION_PORT_BYTES_PER_S / min(node, _NODE_CARDS)

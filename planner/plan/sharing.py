@@ -65,7 +65,7 @@ def tensor_domain(gpus: Iterable[Gpu | None], timing: TimeSetting) -> int:
 
 def _links_domain(gpu: Gpu, timing: TimeSetting) -> int:
     links = links_of(gpu, timing)
-    return links.node if links.kind in ("nvlink", "xgmi") else min(links.node, _PAIR)
+    return links.cards_per_node if links.kind in ("nvlink", "xgmi") else min(links.cards_per_node, _PAIR)
 
 
 def sharing_schemes(

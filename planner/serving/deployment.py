@@ -129,8 +129,8 @@ def deploy(
         return "drafts of replicas that share experts are not simulated"
     pool = memory.cache_pool
     links = served.split.links
-    node = links.node >= 2 * parallel.tensor * parallel.pipeline
-    usual = links.point_to_point_bytes_per_s(1 if node else links.node) * parallel.tensor
+    node = links.cards_per_node >= 2 * parallel.tensor * parallel.pipeline
+    usual = links.point_to_point_bytes_per_s(1 if node else links.cards_per_node) * parallel.tensor
     return Deployment(
         architecture=architecture,
         workload=workload,

@@ -91,7 +91,7 @@ def draw_requests(traffic: Traffic, number: int, seed: int) -> Requests:
     times = _arrival_times(rate, arrivals.burstiness, Random(seed))
     if traffic.sessions is not None:
         return _of_sessions(traffic, traffic.sessions, times, number, seed)
-    draws, found = _Draws(traffic, seed), Requests()
+    draws, found = _RequestSampler(traffic, seed), Requests()
     for _ in range(number):
         prompt, output, prefixes = draws.next_request()
         found.add(next(times), prompt, output, prefixes)
@@ -106,7 +106,7 @@ def _arrival_times(rate: float, burstiness: float, random: Random) -> Iterator[f
         yield time
 
 
-class _Draws:
+class _RequestSampler:
     """Random lengths and common beginnings of the requests of some traffic.
 
     Lengths, beginnings and pauses have generators of their own, so that a change of one leaves the others as they are.
@@ -156,7 +156,7 @@ def _of_trace(trace: TrafficTrace, speed: float, number: int) -> Requests:
 
 def _of_clients(traffic: Traffic, clients: ConcurrentClients, number: int, seed: int) -> Requests:
     """Return `number` requests that so many clients send one after the other."""
-    draws, found = _Draws(traffic, seed), Requests()
+    draws, found = _RequestSampler(traffic, seed), Requests()
     for index in range(number):
         prompt, output, prefixes = draws.next_request()
         found.add(0.0 if index < clients.clients else NEVER, prompt, output, prefixes)
@@ -170,7 +170,7 @@ def _of_clients(traffic: Traffic, clients: ConcurrentClients, number: int, seed:
 
 def _of_sessions(traffic: Traffic, sessions: Sessions, times: Iterator[float], number: int, seed: int) -> Requests:
     """Return at least `number` requests in whole sessions, whose turns repeat all turns before them."""
-    draws, found, session = _Draws(traffic, seed), Requests(), 0
+    draws, found, session = _RequestSampler(traffic, seed), Requests(), 0
     last = 1 / sessions.turns
     while len(found) < number:
         prompt, output, shared = draws.next_request()

@@ -160,7 +160,7 @@ def _result(
         output_tokens_per_second=sum([run.requests.output[number] for number in answered]) / seconds,
         input_tokens_per_second=sum([run.requests.prompt[number] for number in answered]) / seconds,
         latencies=tables,
-        targets=tuple(_judged(target, tables) for target in targets.limits),
+        targets=tuple(_target_result(target, tables) for target in targets.limits),
         goodput=None if targets.goodput is None else _goodput(figures, targets.goodput),
         cache=_cache_use(deployment, run),
         busy_fraction=busy / (len(replicas) * seconds),
@@ -192,14 +192,18 @@ def _tables(figures: tuple[_Figures, _Figures, _Figures], first_token: float) ->
 
 def _table(latency: Latency, low: list[float], values: list[float], high: list[float], least: float) -> LatencyTable:
     mean, deviation = fmean(values), sqrt(batch_variance(values))
-    inflation = _inflation(values)
+    inflation = _error_inflation(values)
     low, ordered, high = sorted(low), sorted(values), sorted(high)
     rows = []
     for percent in PERCENTS:
-        value = _at(ordered, percent)
+        value = _percentile_value(ordered, percent)
         shift = _NINE_TENTHS * sqrt(percent * (100 - percent) / len(ordered)) * inflation
-        begin, end = _at(ordered, percent - shift), _at(ordered, percent + shift)
-        rows.append(_percentile(percent, value, (begin, end), (_at(low, percent), _at(high, percent)), least))
+        begin, end = _percentile_value(ordered, percent - shift), _percentile_value(ordered, percent + shift)
+        rows.append(
+            _percentile(
+                percent, value, (begin, end), (_percentile_value(low, percent), _percentile_value(high, percent)), least
+            )
+        )
     half = _NINE_TENTHS * deviation
     whole = _percentile(0.0, mean, (mean - half, mean + half), (fmean(low), fmean(high)), least)
     return LatencyTable(
@@ -241,8 +245,8 @@ def _percentile(
     return Percentile(
         percent,
         value,
-        value / _joint_factor(_ratio(value, begin), max(least, _ratio(value, min(model)))),
-        value * _joint_factor(_ratio(end, value), max(least, _ratio(max(model), value))),
+        value / _combined_factor(_ratio(value, begin), max(least, _ratio(value, min(model)))),
+        value * _combined_factor(_ratio(end, value), max(least, _ratio(max(model), value))),
         begin,
         end,
     )
@@ -253,12 +257,12 @@ def _ratio(more: float, less: float) -> float:
     return max(1.0, more / less) if less > 0 else 1.0
 
 
-def _joint_factor(first: float, second: float) -> float:
+def _combined_factor(first: float, second: float) -> float:
     """Return the factor of two independent factors: the root of the sum of the squares of their logarithms."""
     return exp(hypot(log(first), log(second)))
 
 
-def _at(ordered: list[float], percent: float) -> float:
+def _percentile_value(ordered: list[float], percent: float) -> float:
     """Return the percentile of sorted values, linear between two of them."""
     place = min(max(percent / 100, 0.0), 1.0) * (len(ordered) - 1)
     low = int(place)
@@ -280,7 +284,7 @@ def batch_variance(values: Sequence[float]) -> float:
     return variance(means) / _BATCHES
 
 
-def _inflation(values: Sequence[float]) -> float:
+def _error_inflation(values: Sequence[float]) -> float:
     """Return by how much neighbours' likeness widens the error of a mean, at least 1."""
     if len(values) < 2:
         return 1.0
@@ -288,7 +292,7 @@ def _inflation(values: Sequence[float]) -> float:
     return max(1.0, sqrt(batch_variance(values) / independent)) if independent > 0 else 1.0
 
 
-def _judged(target: LatencyTarget, tables: Sequence[LatencyTable]) -> TargetResult:
+def _target_result(target: LatencyTarget, tables: Sequence[LatencyTable]) -> TargetResult:
     table = next((table for table in tables if table.latency == target.latency), None)
     if table is None:
         return TargetResult(target=target, seconds=0.0, low_seconds=0.0, high_seconds=0.0, holds=True, surely=True)

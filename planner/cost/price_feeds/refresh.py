@@ -187,7 +187,7 @@ def accept_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) ->
     Raises:
         PriceError: If no prices of a named provider are held, or the folder cannot be written.
     """
-    return _settle_held(store, providers, is_accepted=True)
+    return _resolve_held_back(store, providers, is_accepted=True)
 
 
 def discard_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
@@ -196,10 +196,10 @@ def discard_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -
     Raises:
         PriceError: As `accept_held_back_prices`.
     """
-    return _settle_held(store, providers, is_accepted=False)
+    return _resolve_held_back(store, providers, is_accepted=False)
 
 
-def _settle_held(store: PriceStore, providers: Sequence[str], *, is_accepted: bool) -> tuple[str, ...]:
+def _resolve_held_back(store: PriceStore, providers: Sequence[str], *, is_accepted: bool) -> tuple[str, ...]:
     stored = store.read()
     names = [part.provider for part in stored.held.parts]
     for provider in providers:

@@ -98,7 +98,7 @@ class RentalMarket:
             row = cheapest_row(self.rows(mode))
             offer = None if row is None else row.offer
         if self.terms.usd_per_gpu_hour is not None and mode == self.terms.mode:
-            offer = self._own_priced(offer, self.terms.usd_per_gpu_hour)
+            offer = self._with_user_price(offer, self.terms.usd_per_gpu_hour)
         return None if offer is None or offer.price_usd_per_hour(mode) is None else self._quote(offer, mode)
 
     @property
@@ -113,7 +113,7 @@ class RentalMarket:
     def _quote(self, offer: Offer, mode: RentMode) -> RentQuote:
         return quote(offer, mode, self.demand, self.count, self.terms, self.facts, self.linked_cards)
 
-    def _own_priced(self, offer: Offer | None, usd_per_gpu_hour: float) -> Offer:
+    def _with_user_price(self, offer: Offer | None, usd_per_gpu_hour: float) -> Offer:
         """Return `offer`, or one of unknown origin, with as many GPUs as are used, each at the user's own price."""
         most = MAX_CARDS_PER_MACHINE if offer is None else offer.gpu_count
         cards = self.count / ceil_with_tolerance(self.count / most)

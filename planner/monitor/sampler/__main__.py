@@ -34,7 +34,7 @@ from planner.monitor.readings.wire import (
     sample_line,
 )
 from planner.monitor.sampler.all_cards import AllCards, SourceWatch, card_sources
-from planner.monitor.sampler.watch import CardWatch
+from planner.monitor.sampler.nvidia_watch import NvidiaWatch
 from planner.monitor.settings import BackOff, SamplerSettings, clamp_interval
 
 PARENT_GONE_EXIT_CODE: Final = 74
@@ -245,7 +245,7 @@ def run_for_other_machine() -> NoReturn:
 def _run_sampler(settings: SamplerSettings, channel: ParentChannel) -> NoReturn:
     root = Path(os.environ.get(ROOT_VARIABLE, "/"))
     environment, pci_devices = detect_environment(root), root / PCI_DEVICES.relative_to("/")
-    nvidia = CardWatch(
+    nvidia = NvidiaWatch(
         environment,
         nvidia_sleep_policy(pci_devices),
         first_try=monotonic() + settings.driver_after_seconds,

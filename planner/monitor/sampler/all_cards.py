@@ -15,7 +15,7 @@ from planner.monitor.readings.metrics import DEVICE_METRICS
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess
 from planner.monitor.readings.wire import PendingCall
-from planner.monitor.sampler.watch import CardWatch, SweepResult
+from planner.monitor.sampler.nvidia_watch import NvidiaWatch, SweepResult
 from planner.monitor.settings import BackOff
 from planner.monitor.sources.amd_smi import AMD_SMI
 from planner.monitor.sources.drm import DrmSource
@@ -148,7 +148,7 @@ class AllCards:
 
     def __init__(
         self,
-        nvidia: CardWatch,
+        nvidia: NvidiaWatch,
         sources: Sequence[SourceWatch],
         nvidia_cards: Callable[[], Mapping[str, PowerState]],
     ) -> None:
@@ -230,7 +230,7 @@ class AllCards:
             watch.close()
 
     def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> SweepResult:
-        """Read every GPU; see `CardWatch.sweep`."""
+        """Read every GPU; see `NvidiaWatch.sweep`."""
         result = self._nvidia.sweep(now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds)
         if self._is_released or not self._sources:
             return result

@@ -343,10 +343,10 @@ def _draft_notes(timed: TimedRequest, batch: int, context: float) -> Iterator[st
         yield f"From about {slower:,} sequences at once on, drafting costs more time than it saves."
 
 
-Figure = Literal["decode", "prefill", "requests"]
+TimedFigure = Literal["decode", "prefill", "requests"]
 
 
-def request_spread_factor(figure: Figure, engine: Engine, family: Family) -> float:
+def request_spread_factor(figure: TimedFigure, engine: Engine, family: Family) -> float:
     """Return the factor by which a time may differ on GPUs of `family`; one case in ten lies beyond each end."""
     measured = engine.measured_decoding if figure == "decode" else engine.measured_prompts
     return spread_factor(figure, engine.sources if family in measured else 0)

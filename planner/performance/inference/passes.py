@@ -107,7 +107,7 @@ class ModelSplit(NamedTuple):
         wire = 2 * (cards - 1) / cards * size_bytes
         if self.links.name == _PEER_LINK:
             return wire / max(_PEER_BYTES_PER_S, self.links.bus_bytes_per_s(cards)) + self._hop_seconds()
-        if cards > self.links.node:
+        if cards > self.links.cards_per_node:
             return self.links.ring_seconds(cards, wire)
         return wire / self.links.bus_bytes_per_s(cards) + self._hop_seconds()
 

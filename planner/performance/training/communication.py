@@ -80,7 +80,7 @@ def _gradient_reduction(traffic: LinkTraffic, workload: Training, links: Links, 
     parallel = workload.parallel
     group = parallel.state_shards
     total = 2 * traffic.trained_bytes * group
-    server = total / (links.network_bytes_per_s if group > links.node else links.host_bytes_per_s)
+    server = total / (links.network_bytes_per_s if group > links.cards_per_node else links.host_bytes_per_s)
     if parameter_server and group > 1:
         return Transfer(
             "gradient_exchange", total, 1, group, server, "nothing", "2 × g × G ÷ B", _PARAMETER_SERVER_SOURCE
@@ -179,9 +179,9 @@ def _expert_dispatch(traffic: LinkTraffic, workload: Training, links: Links, *, 
     group = parallel.expert
     again = 2 if workload.activation_checkpointing == "full" else 0
     operations = (4 + again) * traffic.micro_batches * traffic.expert_layers
-    nodes = max(group * parallel.tensor // links.node, 1)
+    nodes = max(group * parallel.tensor // links.cards_per_node, 1)
     near, far = mean_copies_sent(traffic.top_k, group // nodes), mean_copies_sent(traffic.top_k, nodes)
-    inside = min(group, links.node)
+    inside = min(group, links.cards_per_node)
     each = near / links.bus_bytes_per_s(inside, gathers=True) + far / (links.network_bytes_per_s * NETWORK_SHARE)
     wire = operations * traffic.stream_bytes * (near + far)
     seconds = operations * (traffic.stream_bytes * each + links.ring_latency_seconds(inside))
@@ -224,7 +224,7 @@ def _stage_transfer(traffic: LinkTraffic, workload: Training, links: Links) -> T
 def _links_between_replicas(links: Links, workload: Training) -> Links:
     """Return `links` for collectives among replicas: a node holds as many replicas as tensor-parallel groups fit."""
     apart = workload.parallel.tensor
-    return links if apart == 1 else links._replace(node=max(links.node // apart, 1))
+    return links if apart == 1 else links._replace(cards_per_node=max(links.cards_per_node // apart, 1))
 
 
 def _ring_seconds(spanned: Links, group: int, wire: float, units: float, *, gathers: bool) -> float:

@@ -126,7 +126,7 @@ def _assumption_notes(step: TrainingStep, workload: Training) -> tuple[str, ...]
         links = step.links
         network = links.network_bytes_per_s / 1e9
         found.append(
-            f"Assumed links: {links.name} within nodes of {links.node:,} GPUs, and to other nodes "
+            f"Assumed links: {links.name} within nodes of {links.cards_per_node:,} GPUs, and to other nodes "
             f"{network:,.3g} GB/s per GPU."
         )
         rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.transfers)

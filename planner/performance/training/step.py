@@ -166,7 +166,10 @@ def training_step_on(
     sent = step_transfers(traffic, workload, links, setting)
     done = optimizer_traffic(share, workload, traffic.parameter_bytes)
     samples = float(workload.micro_batch * count * (parallel.data or 1))
-    length, node = workload.sequence_length or 1, min(links.node, (parallel.data or 1) * parallel.model_shards)
+    length, node = (
+        workload.sequence_length or 1,
+        min(links.cards_per_node, (parallel.data or 1) * parallel.model_shards),
+    )
     model = sequences_work(architecture, samples, length, 1, setting)
     return TrainingStep(
         rates=rates,

@@ -1,4 +1,4 @@
-"""Robust sampling of all GPUs: reopens sessions, lets idle GPUs sleep, and reports faults."""
+"""Robust sampling of the GPUs of NVIDIA's driver: reopens sessions, lets idle GPUs sleep, and reports faults."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -42,8 +42,8 @@ class SweepResult(NamedTuple):
     links: Mapping[str, tuple[Link, ...]] = {}
 
 
-class CardWatch:
-    """Sampling of all GPUs through losses, resets, sleep and driver updates.
+class NvidiaWatch:
+    """Sampling of the GPUs of NVIDIA's driver through losses, resets, sleep and driver updates.
 
     `first_try` is the earliest time at which to open the driver, by the monotonic clock. A call that lasts longer than
     `hang_seconds` makes its GPU silent, while the others are read.
