@@ -84,11 +84,11 @@ def simulate(
     return _simulate_draws(moments, rents, owns, draws, seed)
 
 
-def owning_cheaper_fraction(case: RentOrBuyCase, draws: int = DRAWS, seed: int = SEED) -> float:
+def owning_cheaper_fraction(case: RentOrBuyCase) -> float:
     """Return the fraction of the draws of `simulate` in which owning is cheaper at the horizon, without the rest."""
     moment = _time_point(case, case.horizon_years)
-    drawn_streams = _drawn_flows(case, draws, seed)
-    return sum(_rent_usd(drawn, moment) > _own_usd(drawn, moment) for drawn in drawn_streams) / draws
+    drawn_flows = _drawn_flows(case, DRAWS, SEED)
+    return sum(_rent_usd(drawn, moment) > _own_usd(drawn, moment) for drawn in drawn_flows) / DRAWS
 
 
 def _drawn_flows(case: RentOrBuyCase, draws: int, seed: int) -> Iterator[CashFlows]:
