@@ -1,10 +1,17 @@
 """Intervals of estimated speeds, by how many sources measured such work, and calibration with a measured speed."""
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
+from planner.errors import SpecError
+from planner.models.architecture import Architecture
 from planner.performance.result import TimeResult
 from planner.performance.setting import MeasuredSpeed
+from planner.workload.defaults import resolve_parallel
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+_Workload = TypeVar("_Workload", Training, Inference)
 
 Kind = Literal["training", "fine-tuning", "decode", "prefill", "requests", "images", "image training"]
 
@@ -52,6 +59,15 @@ CARRIED_OVER_SPREAD: Final = 1.15
 within 4 to 7 % (timm, 3090 to 5090)."""
 _TIMES: Final = ("seconds", "first_token_seconds", "output_token_seconds")
 _RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")
+
+
+def workload_where_measured(workload: _Workload, architecture: Architecture, number: int) -> _Workload | str:
+    """Return `workload` on the `number` GPUs on which it was measured, with all replicas, or why they cannot run it."""
+    open_replicas = workload.evolve(parallel=workload.parallel.evolve(data=None))
+    try:
+        return workload.evolve(parallel=resolve_parallel(open_replicas, architecture, number))
+    except SpecError as error:
+        return f"The measured speed cannot be transferred: {error.message}"
 
 
 def scale_to_measured(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
-from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.inference.engine import draft_format
 from planner.memory.parallel.tensor import draft_is_divided
@@ -12,7 +11,7 @@ from planner.memory.software import serving_memory
 from planner.memory.terms import card_symbol, library_symbol, model_symbol, workload_symbol
 from planner.models.architecture import Architecture, image_patches
 from planner.performance.attainable import usable_bandwidth
-from planner.performance.certainty import ONE_SOURCE, scale_to_measured, spread_factor
+from planner.performance.certainty import ONE_SOURCE, scale_to_measured, spread_factor, workload_where_measured
 from planner.performance.efficiency import Family, family_of, is_family_measured
 from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.images import image_time
@@ -31,7 +30,6 @@ from planner.performance.result import Basis, Bound, TimeResult, TimeTerm, TimeT
 from planner.performance.setting import TimeSetting
 from planner.performance.software import engine_of
 from planner.performance.software.engine import Engine
-from planner.workload.defaults import resolve_parallel
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.software.ram import ram_bytes_per_s
 from planner.workload.workload import Inference
@@ -106,12 +104,9 @@ def _estimate_on_measured_cards(
     architecture: Architecture, workload: Inference, gpu: Gpu, number: int, setting: TimeSetting
 ) -> TimeResult:
     """Return the time estimate for the GPUs on which the user measured a speed."""
-    try:
-        spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
-        filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
-    except SpecError as error:
-        reason = f"The measured speed cannot be transferred: {error.message}"
-        return TimeResult(task="inference", kind="service", unsupported=reason)
+    filled = workload_where_measured(workload, architecture, number)
+    if isinstance(filled, str):
+        return TimeResult(task="inference", kind="service", unsupported=filled)
     return _estimate_on_card(architecture, filled, gpu, setting)
 
 

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.result import Symbol
 from planner.memory.terms import card_symbol, library_symbol, model_symbol, workload_symbol
 from planner.models.architecture import Architecture
-from planner.performance.certainty import ONE_SOURCE, scale_to_measured, spread_factor
+from planner.performance.certainty import ONE_SOURCE, scale_to_measured, spread_factor, workload_where_measured
 from planner.performance.efficiency import (
     EFFICIENCY_SOURCE,
     INPUT_BITS,
@@ -21,7 +20,6 @@ from planner.performance.result import Basis, Bound, TimeResult, TimeTerm, TimeT
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.performance.training.compute import DEQUANTISED_SHARE, GpuRates, wide_format
 from planner.performance.training.step import OverlappedTransfer, TrainingStep, training_step_on
-from planner.workload.defaults import resolve_parallel
 from planner.workload.training import Training
 
 _DIFFUSION: Final = "Training of diffusion pipelines is not supported."
@@ -161,11 +159,9 @@ def _estimate_on_measured_cards(
     architecture: Architecture, workload: Training, setting: TimeSetting, gpu: Gpu, number: int
 ) -> TimeResult:
     """Return the time estimate for the GPUs on which the user measured a speed, with their default links."""
-    try:
-        spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
-        filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
-    except SpecError as error:
-        return _unsupported_result(f"The measured speed cannot be transferred: {error.message}")
+    filled = workload_where_measured(workload, architecture, number)
+    if isinstance(filled, str):
+        return _unsupported_result(filled)
     there = setting.evolve(measured=None, link=None, cards_per_node=None, network_bytes_per_s=None)
     return training_time(architecture, filled, ((gpu, number),), there)
 
