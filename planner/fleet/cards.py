@@ -78,7 +78,7 @@ _ROWS: Final = _all_metric_rows()
 
 @lru_cache(maxsize=4096)
 def metric_rows(name: str) -> tuple[_MetricRow, ...]:
-    """Return what a metric is of ours, by its exporter; a name with a site's prefix, such as `amd_`, is known too."""
+    """Return our metrics for an exporter's metric name, which may have a site's prefix such as `amd_`."""
     if name in _ROWS:
         return _ROWS[name]
     return tuple(row for row in _ROWS.get(_PREFIX.sub("", name, count=1), ()) if row.exporter.prefixed)

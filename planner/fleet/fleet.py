@@ -142,7 +142,7 @@ class FleetWatch:
         self._day_at = float("-inf")
 
     def poll(self) -> Fleet:
-        """Ask the source, and return the fleet with the diagnoses so far; `diagnose` makes new ones.
+        """Poll the source, and return the fleet with the existing diagnoses; `diagnose` makes new ones.
 
         Raises:
             PlannerError: If the source cannot be read; the fleet stays as it was.

@@ -111,7 +111,7 @@ class DriverReader:
         return self._silent
 
     def end_pauses(self, now: float) -> None:
-        """Let GPUs speak again whose call has returned, and whose pause is over at the monotonic time `now`."""
+        """Read GPUs again whose call has returned and whose pause is over at the monotonic time `now`."""
         for card in self._silent.keys() - self._calls.hanging.keys():
             if card not in self._pause_ends:
                 self._pause_ends[card] = now + self._pauses[card].next_seconds()

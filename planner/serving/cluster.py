@@ -16,7 +16,7 @@ from planner.serving.requests import NEVER, Requests
 
 
 class LockstepGroup:
-    """Replicas whose experts are divided among them: each step lasts until the slowest of them has taken its own.
+    """Replicas that share their experts and step together: each step lasts as long as that of the slowest replica.
 
     **Formula**: the longest of the replicas' times, each with the experts for the tokens of all replicas.
 
@@ -36,11 +36,11 @@ class LockstepGroup:
 
     @property
     def load(self) -> int:
-        """Return the number of requests of all replicas that wait, are read or are answered."""
+        """Return the number of requests that wait, prefill or decode in all replicas."""
         return sum([rank.load for rank in self._ranks])
 
     def advance(self, until: float = inf) -> None:
-        """Take all steps that begin before `until`, with the requests submitted so far."""
+        """Run all steps that begin before `until`, with the requests submitted so far."""
         while True:
             busy = [rank.receive_arrivals() for rank in self._ranks]
             if not any(busy):
@@ -58,7 +58,7 @@ class LockstepGroup:
             rank.start_at(time)
 
     def _step(self, plans: Sequence[StepPlan | None], until: float) -> None:
-        """Take the next step of all replicas, or several in which all of them only decode."""
+        """Run the next step of all replicas, or several steps if all of them only decode."""
         working = [(rank, plan) for rank, plan in zip(self._ranks, plans, strict=True) if plan is not None]
         experts = working[0][0].times.experts(sum([plan.decoding + plan.tokens for _, plan in working]))
         first, more = max([_rank_step_seconds(rank, plan, experts) for rank, plan in working])
@@ -135,7 +135,7 @@ def make_replica(
 def serve(
     replicas: Sequence[Replica | StaticReplica], requests: Requests, router: Router, stop: Stop, ranks: int = 1
 ) -> bool:
-    """Let all requests through the replicas; return False if `stop` returned true before the end.
+    """Run all requests through the replicas; return False if `stop` returned true before the end.
 
     Each `ranks` replicas in a row share their experts.
     """
@@ -156,7 +156,7 @@ def serve(
 
 
 def _independent_units(replicas: Sequence[Replica | StaticReplica], ranks: int) -> Sequence[ReplicaOrGroup]:
-    """Return what advances by itself: the replicas, or the groups of those that share their experts."""
+    """Return the units that advance independently: the replicas, or the groups that share experts."""
     sharing = [replica for replica in replicas if isinstance(replica, Replica)]
     if ranks == 1 or len(sharing) < len(replicas):
         return replicas
@@ -164,7 +164,7 @@ def _independent_units(replicas: Sequence[Replica | StaticReplica], ranks: int) 
 
 
 def finish(unit: ReplicaOrGroup, stop: Stop) -> bool:
-    """Let a replica or a group answer all requests, in slices between which it is asked whether to stop."""
+    """Run a replica or a group until all its requests are answered; return False as soon as `stop` returns true."""
     until = max(unit.clock, 1.0)
     while unit.load:
         if stop():
@@ -179,7 +179,7 @@ def _least_loaded(replicas: Sequence[Replica | StaticReplica], _number: int) -> 
 
 
 def _with_prefix(replicas: Sequence[Replica | StaticReplica], number: int) -> Replica | StaticReplica:
-    """Return the replica that has most of the prompt, unless it has many more requests than the others."""
+    """Return the replica whose cache has most of the prompt, unless it has far more requests than the others."""
     least = _least_loaded(replicas, number)
     limit = _OVERLOADED * least.load + _LOAD_GAP
     best = max(replicas, key=lambda replica: (replica.cached_prompt_tokens(number), -replica.load, -replica.index))
@@ -227,7 +227,7 @@ def run_disaggregated(
 
 
 def _prefill_requests(requests: Requests) -> Requests:
-    """Return the requests with answers of one token, which the replicas for prompts give."""
+    """Return the requests as prefill replicas see them: each ends with its first token."""
     found = Requests()
     for number in range(len(requests)):
         found.add(requests.arrival[number], requests.prompt[number], 1, requests.prefixes[number])
@@ -235,7 +235,7 @@ def _prefill_requests(requests: Requests) -> Requests:
 
 
 def _continued_requests(requests: Requests, prompts: Requests) -> Requests:
-    """Return the requests whose answers go on: their cache has the prompt, and their first token is known."""
+    """Return the requests as decode replicas see them: the prompt is in the cache, and the first token is known."""
     found = Requests()
     for number in range(len(requests)):
         found.add(NEVER, requests.prompt[number], requests.output[number])
@@ -260,7 +260,7 @@ def _decode_replica(
 
 
 def _cache_arrivals(deployment: Deployment, prompts: Requests, whole: list[int]) -> dict[int, float]:
-    """Return when the cache of each prompt whose answer goes on has arrived, sent one after the other by each replica.
+    """Return when the KV cache of each unfinished request arrives; each replica sends one cache after the other.
 
     `whole` are the tokens of the answers.
     """
@@ -275,7 +275,7 @@ def _cache_arrivals(deployment: Deployment, prompts: Requests, whole: list[int])
 
 
 def _merge_times(requests: Requests, prompts: Requests, answers: Requests) -> None:
-    """Write the times of both parts of each request."""
+    """Write the times of prefill and decode of each request into `requests`."""
     for number in range(len(requests)):
         requests.scheduled[number] = prompts.scheduled[number]
         requests.first[number], requests.cached[number] = prompts.first[number], prompts.cached[number]

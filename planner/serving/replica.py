@@ -31,14 +31,14 @@ _PREEMPTED_CACHES: Final = -(2**40)
 
 
 class Preemption(NamedTuple):
-    """A request that lost its cache, so that its prompt and answer are read again."""
+    """Preemption of a request: it lost its cache, so prompt and answer are computed again."""
 
     seconds: float
     request: int
 
 
 class _Prefill:
-    """A request whose prompt is read: the tokens that are in the cache, and all that must be."""
+    """A request in prefill: `done` of its `total` tokens are in the cache."""
 
     __slots__ = ("done", "number", "total")
 
@@ -47,14 +47,14 @@ class _Prefill:
 
 
 class RamCache(NamedTuple):
-    """Part of the KV cache that is kept in RAM: its blocks, and the seconds in which a token's come over the bus."""
+    """KV cache in RAM: its blocks, and the seconds to copy the cache of one token over the bus."""
 
     blocks: int
     token_seconds: float
 
 
 class StepPlan(NamedTuple):
-    """Content of the next step: the prompts to read with their tokens and attention, and the decoding sequences.
+    """Content of the next step: the chunks of prompts with their tokens and attention, and the decoding sequences.
 
     Without prompts it is a decoding step, which may be taken several times.
     """
@@ -94,21 +94,21 @@ class BaseReplica:
 
     @property
     def load(self) -> int:
-        """Return the number of requests that are not answered yet."""
+        """Return the number of unanswered requests."""
         return len(self._waiting) + len(self._pending)
 
     def cached_prompt_tokens(self, _number: int) -> int:
-        """Return the tokens of a request's prompt that are cached: none, unless the replica has a prefix cache."""
+        """Return the number of cached prompt tokens of a request: 0 without a prefix cache."""
         return 0
 
     def submit(self, number: int, time: float) -> None:
-        """Let a request arrive at `time`."""
+        """Add a request that arrives at `time`."""
         self.requests.arrival[number] = time
         self.requests.replica[number] = self.index
         heappush(self._pending, (time, number))
 
     def _submit_next(self, number: int, time: float) -> None:
-        """Let the request arrive that the same client or session sends after this one, which ended at `time`."""
+        """Submit the next request of the same client or session, after this one ended at `time`."""
         after = self.requests.followed_by[number]
         if after >= 0:
             self.submit(after, time + self.requests.pause[number])
@@ -163,7 +163,7 @@ class Replica(BaseReplica):
 
     @property
     def load(self) -> int:
-        """Return the number of requests that wait, are read or are answered."""
+        """Return the number of requests that wait, prefill or decode."""
         return self._decoding + len(self._prefilling) + len(self._waiting) + len(self._pending)
 
     @property
@@ -172,13 +172,13 @@ class Replica(BaseReplica):
         return len(self._waiting)
 
     def cached_prompt_tokens(self, number: int) -> int:
-        """Return the tokens of a request's prompt that this replica's prefix cache has."""
+        """Return the number of prompt tokens of a request that are in the prefix cache."""
         if self._prefixes is None:
             return 0
         return self._prefixes.matched(self.requests.prefixes[number], self.requests.prompt[number])
 
     def submit(self, number: int, time: float) -> None:
-        """Let a request arrive at `time`; one that the cache can never hold is rejected."""
+        """Add a request that arrives at `time`; reject one that is too long for the cache."""
         self.requests.arrival[number] = time
         self.requests.replica[number] = self.index
         length = self.requests.prompt[number] + self.requests.output[number]
@@ -199,7 +199,7 @@ class Replica(BaseReplica):
         return self._pending[0][0] if self._pending else inf
 
     def advance(self, until: float = inf) -> None:
-        """Take all steps that begin before `until`, with the requests submitted so far."""
+        """Run all steps that begin before `until`, with the requests submitted so far."""
         while True:
             if self.receive_arrivals():
                 if self.clock >= until:
@@ -216,11 +216,11 @@ class Replica(BaseReplica):
                 self.start_at(max(self.clock, self.next_arrival))
 
     def start_at(self, time: float) -> None:
-        """Let an idle replica go on at `time`."""
+        """Advance the clock of an idle replica to `time`."""
         self.clock = self._composed_at = time
 
     def receive_arrivals(self) -> bool:
-        """Take note of the requests that have arrived; return whether there is anything to do."""
+        """Queue the requests that have arrived; return whether any request waits or runs."""
         if self._decoding and self._steps_to_poll > 0:
             return True
         self._steps_to_poll = self.scheduling.polls_every if self.scheduling.polls_every > 1 else 0
@@ -277,7 +277,7 @@ class Replica(BaseReplica):
         return StepPlan(prompt_chunks, 0, 0, tokens, attention)
 
     def prefill_step_seconds(self, plan: "StepPlan", experts: float = 0.0) -> float:
-        """Return the seconds of a step that reads prompts; `experts` are those of shared experts, 0 if none are."""
+        """Return the seconds of a step with prefill; `experts` are the seconds of experts shared between replicas."""
         return self.times.mixed(plan.decoding, plan.context, plan.tokens, plan.attention, experts)
 
     def decoding_seconds(self, plan: "StepPlan") -> tuple[float, float]:
@@ -287,7 +287,7 @@ class Replica(BaseReplica):
         return (base.least, 0.0) if first < base.least else (first, more)
 
     def steps_within(self, plan: "StepPlan", first: float, more: float, until: float) -> int:
-        """Return how many steps can be taken in which the running sequences decode and nothing else happens."""
+        """Return how many steps in a row only decode: no request arrives, ends or runs out of cache."""
         steps = self._ending[0][0] - self._step
         base = self.times.decoding(plan.decoding)
         if first <= base.least and base.per_token:
@@ -351,7 +351,7 @@ class Replica(BaseReplica):
         return preempted
 
     def _preempt(self) -> None:
-        """Take the cache of the request that was admitted last, which waits again before all others."""
+        """Preempt the request that was admitted last: it loses its cache and waits in front of all others."""
         number, version = self._order.pop()
         while self._version.get(number, 0) != version:
             number, version = self._order.pop()
@@ -374,7 +374,7 @@ class Replica(BaseReplica):
         self._waiting.appendleft(number)
 
     def _leave_decoding(self, number: int, answered: int) -> int:
-        """Take a sequence out of those that decode, and return the tokens that it has in the cache."""
+        """Remove a decoding sequence, and return the number of its tokens in the cache."""
         stored = self.requests.prompt[number] + answered - 1
         self._decoding -= 1
         self._context -= stored
@@ -384,7 +384,7 @@ class Replica(BaseReplica):
         return stored
 
     def _held(self, number: int, stored: int, *, is_read: bool = False) -> int:
-        """Return the blocks that a running request alone holds, with `stored` tokens in the cache."""
+        """Return the blocks of a running request, without shared ones, with `stored` tokens in the cache."""
         reservation = self.scheduling.reservation
         if reservation == "whole":
             stored = self.requests.prompt[number] + self.requests.output[number]
@@ -423,11 +423,11 @@ class Replica(BaseReplica):
         return prompt_chunks
 
     def _prefills_first(self) -> bool:
-        """Return whether the first waiting request is read here; where caches are received, only if it lost its own."""
+        """Return whether the first waiting request needs prefill here: in a decode replica, only after a preemption."""
         return not self.receives_cache or self._waiting[0] in self._answered
 
     def take_prefill_step(self, plan: "StepPlan", seconds: float) -> None:
-        """Take a step of `seconds` seconds that reads prompts."""
+        """Run a step with prefill that takes `seconds` seconds."""
         self._steps_to_poll = 0
         self._pass_time(seconds)
         self.prompt_seconds += seconds
@@ -435,7 +435,7 @@ class Replica(BaseReplica):
         self._end_prefill(plan)
 
     def _count_step(self, seconds: float, decoding: int) -> None:
-        """Count the step for the sequences that decoded in it, or the stall of those that did not."""
+        """Record the step as a token interval of the sequences that decoded in it, or as a stall of those that waited."""
         if not self.scheduling.mixes_prefill:
             if not self._stalled:
                 self._stalled_sequences = self._decoding
@@ -553,7 +553,7 @@ class Replica(BaseReplica):
         return True
 
     def _start_decoding(self, number: int, stored: int, answered: int, shown: float) -> None:
-        """Let a request decode from the next step on, with `stored` tokens in the cache and `answered` of its answer.
+        """Start decoding a request with `stored` tokens in the cache and `answered` output tokens.
 
         It ends at `shown` if that is all of its answer.
         """
@@ -570,7 +570,7 @@ class Replica(BaseReplica):
         heappush(self._ending, (self._step + remaining, number, self._version.get(number, 0)))
 
     def _end_prefill(self, plan: "StepPlan") -> None:
-        """Give the requests whose prompts have been read their next token, at the end of the step."""
+        """End the prefill of complete prompts at the end of the step: each gets its next token and decodes."""
         shown = self.clock + self.times.later_stages(plan.tokens, plan.attention)
         requests = self.requests
         for entry, size in plan.prompt_chunks:
@@ -588,7 +588,7 @@ class Replica(BaseReplica):
             self._start_decoding(number, entry.total, answered, shown)
 
     def _end(self, number: int, time: float) -> None:
-        """End a request whose answer is complete, and let the next one of its client or session arrive."""
+        """End an answered request, and submit the next one of its client or session."""
         requests = self.requests
         requests.end[number] = time
         stored = self._leave_decoding(number, requests.output[number])
@@ -618,7 +618,7 @@ class Replica(BaseReplica):
                 self._end(number, self.clock)
 
     def take_decoding_steps(self, plan: "StepPlan", steps: int, first: float, more: float) -> None:
-        """Take `steps` decoding steps, of which the first takes `first` seconds and each following one `more`."""
+        """Run `steps` decoding steps: the first takes `first` seconds, and each following one `more` seconds longer."""
         self._count_intervals(steps, first, more, plan.decoding)
         self._pass_time(steps * first + more * steps * (steps - 1) / 2)
         self._composed_at = self.clock - first - more * (steps - 1)
@@ -661,7 +661,7 @@ class StaticReplica(BaseReplica):
     """
 
     def advance(self, until: float = inf) -> None:
-        """Answer all batches that begin before `until`, with the requests submitted so far."""
+        """Run all batches that begin before `until`, with the requests submitted so far."""
         while True:
             while self._pending and self._pending[0][0] <= self.clock:
                 self._waiting.append(heappop(self._pending)[1])

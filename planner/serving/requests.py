@@ -1,4 +1,4 @@
-"""Requests drawn from traffic, with the columns in which a simulation writes what became of them."""
+"""Requests drawn from traffic, in columns that a simulation fills with the times of each request."""
 
 from collections.abc import Callable, Iterator
 from math import exp, log
@@ -24,7 +24,7 @@ _P90: Final = 1.2815515655446004
 
 
 class Requests:
-    """Columns of requests in the order of their numbers: what they ask, and when what happened to them.
+    """Requests as columns, in the order of their numbers: lengths, prefixes, and the times of each request.
 
     `followed_by` is the number of the request that the same client or session sends when this one has ended, after
     `pause` seconds, or -1.
@@ -107,7 +107,7 @@ def _arrival_times(rate: float, burstiness: float, random: Random) -> Iterator[f
 
 
 class _RequestSampler:
-    """Random lengths and common beginnings of the requests of some traffic.
+    """Sampler of the lengths and shared prefixes of requests.
 
     Lengths, beginnings and pauses have generators of their own, so that a change of one leaves the others as they are.
     """
@@ -155,7 +155,7 @@ def _of_trace(trace: TrafficTrace, speed: float, number: int) -> Requests:
 
 
 def _of_clients(traffic: Traffic, clients: ConcurrentClients, number: int, seed: int) -> Requests:
-    """Return `number` requests that so many clients send one after the other."""
+    """Return `number` requests of concurrent clients, each of which waits for its answer before the next request."""
     draws, found = _RequestSampler(traffic, seed), Requests()
     for index in range(number):
         prompt, output, prefixes = draws.next_request()

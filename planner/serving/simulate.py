@@ -133,7 +133,7 @@ class _Figures:
             self.intervals.include(replica.intervals)
 
     def of(self, latency: Latency) -> list[float]:
-        """Return the values of one time for each request, which the time between tokens has not."""
+        """Return the values of one latency by request; the time between tokens has none by request."""
         return {"ttft": self.ttft, "tpot": self.tpot, "e2e": self.e2e}[latency]
 
 
@@ -217,7 +217,7 @@ def _table(latency: Latency, low: list[float], values: list[float], high: list[f
 
 
 def _interval_table(low: DurationCounts, values: DurationCounts, high: DurationCounts, factor: float) -> LatencyTable:
-    """Return the table of the time between tokens, of which there are so many that the sample's error is small."""
+    """Return the table of the time between tokens, whose sampling error is negligible."""
     rows = []
     columns = [counts.percentiles(PERCENTS) for counts in (low, values, high)]
     for percent, least, value, most in zip(PERCENTS, *columns, strict=True):
@@ -253,7 +253,7 @@ def _percentile(
 
 
 def _ratio(more: float, less: float) -> float:
-    """Return the factor between two times, at least 1; 1 if one is nothing."""
+    """Return the ratio of two times, at least 1; 1 if one is zero."""
     return max(1.0, more / less) if less > 0 else 1.0
 
 
@@ -285,7 +285,7 @@ def batch_variance(values: Sequence[float]) -> float:
 
 
 def _error_inflation(values: Sequence[float]) -> float:
-    """Return by how much neighbours' likeness widens the error of a mean, at least 1."""
+    """Return the factor by which autocorrelation widens the error of a mean, at least 1."""
     if len(values) < 2:
         return 1.0
     independent = variance(values) / len(values)
@@ -379,7 +379,7 @@ def _cache_use(deployment: Deployment, run: SimulatedRun) -> CacheUse:
 
 
 def _limit(run: SimulatedRun, busy: float) -> ServingLimit:
-    """Return what most holds requests up: the queue's reason if they wait long, else the larger part of the work."""
+    """Return the main limit of the service: the reason for a long queue, else the larger part of the work."""
     requests = run.requests
     waits = run.queue_seconds
     whole = sum([requests.end[number] - requests.arrival[number] for number in run.ended])

@@ -139,7 +139,7 @@ class Sessions(Spec):
 
 
 class CommonPrefix(NamedTuple):
-    """A beginning that several prompts have in common: its number, and the tokens of the prompt up to its end."""
+    """A prefix that several prompts share: its number, and its length in tokens."""
 
     name: int
     end: int

@@ -145,7 +145,7 @@ _ANY_SERVER: Final = {"engine": "the benchmark runs against any server"}
 
 
 def runs_of_results(document: Mapping[str, Any]) -> tuple[ServingRun, ...]:
-    """Return the measured runs in a parsed result file, none if it is of no load generator that is known."""
+    """Return the measured runs in a parsed result file; none if the load generator is unknown."""
     if isinstance(benchmarks := document.get("benchmarks"), list):
         return tuple(
             _guidellm_run(one) for one in benchmarks[:_MOST_RUNS] if isinstance(_value_at(one, "metrics"), dict)

@@ -141,7 +141,7 @@ def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, sett
 
 
 def _drafter(served: ServedModel, workload: Inference, gpu: Gpu) -> Drafter:
-    """Return what drafts for `served`: a network on the same GPUs, whose host work is that of its launches alone.
+    """Return the drafter of `served`: a network on the same GPUs, whose host work is only its launches.
 
     Prediction layers and EAGLE heads also read the model's output head, in 16 bits.
     """
@@ -317,7 +317,7 @@ def _request_notes(timed: TimedRequest, gpu: Gpu, engine: Engine, batch: int, co
 
 
 def _draft_notes(timed: TimedRequest, batch: int, context: float) -> Iterator[str]:
-    """Yield what drafting does to the time of a token, for these sequences and from how many on it costs time."""
+    """Yield notes on the effect of drafting on the time per token, and on the batch size from which it costs time."""
     served, draft = timed.served, timed.served.draft
     assert draft is not None
 

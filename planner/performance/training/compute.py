@@ -88,7 +88,7 @@ def sequences_work(
 def micro_batch(
     architecture: Architecture, workload: Training, whole: Architecture, parallel: Parallel, setting: TimeSetting
 ) -> MicroBatch:
-    """Return one GPU's work in a micro-batch; `architecture` is the GPU's share of `whole`, `workload` what it runs.
+    """Return the work of one GPU in a micro-batch; `architecture` is its share of the network `whole`.
 
     **Source**: the bytes that operators save: `planner.memory.training.autograd.layer`.
     """
