@@ -13,7 +13,7 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.attainable import kernel_width, memory_class
 from planner.performance.efficiency import family_of
-from planner.performance.inference.estimate import Figure, request_spread_factor
+from planner.performance.inference.estimate import TimedFigure, request_spread_factor
 from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.kernels import pass_kernels
 from planner.performance.inference.passes import ModelSplit
@@ -27,7 +27,11 @@ from planner.plan.catalog import Catalog
 
 TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline", "image_infer", "image_train")
 _FLAT_MFU: Final = 0.4
-_FIGURES: Final[dict[str, Figure]] = {"infer_decode": "decode", "infer_prefill": "prefill", "infer_offline": "requests"}
+_FIGURES: Final[dict[str, TimedFigure]] = {
+    "infer_decode": "decode",
+    "infer_prefill": "prefill",
+    "infer_offline": "requests",
+}
 _TIMED_WITH_PROMPT: Final = ("qw25",)
 """Sources that divide the tokens of an answer by the time of prompt and answer together: QwenLM/Qwen2.5
 speed_benchmark_vllm.py and speed_benchmark_transformers.py (`time_cost` of the whole call)."""

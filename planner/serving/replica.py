@@ -435,7 +435,7 @@ class Replica(BaseReplica):
         self._end_prefill(plan)
 
     def _count_step(self, seconds: float, decoding: int) -> None:
-        """Record the step as a token interval of the sequences that decoded in it, or as a stall of those that waited."""
+        """Record the step as a token interval of the sequences that decoded in it, or as a stall of the others."""
         if not self.scheduling.mixes_prefill:
             if not self._stalled:
                 self._stalled_sequences = self._decoding
