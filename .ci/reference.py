@@ -68,7 +68,7 @@ RESULTS = (
     "planner.memory.result.Term",
     "planner.memory.fit.CardFit",
     "planner.performance.result.TimeResult",
-    "planner.plan.money.PlanCost",
+    "planner.plan.cost.PlanCost",
     "planner.cost.estimate.CostEstimate",
     "planner.cost.result.CostResult",
     "planner.cost.result.RentCost",

@@ -13,12 +13,12 @@ from tables import add_table_option
 from planner.cost.demand import Throughput, demand_of
 from planner.cost.estimate import estimate_cost
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
-from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.quote import RentalFacts
 from planner.cost.renting.table import CardDemand, quote_offers
 from planner.cost.terms import RENT_MODES, BuyTerms, CostTerms, DailyHours, RentTerms, Run, Service
 from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.cost import evaluate_cost
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
@@ -75,7 +75,7 @@ def print_read(runs: int) -> None:
 
 def print_offers(catalog: Catalog, runs: int) -> None:
     """Print the table of every offer for a job that fits on every card, for each kind of rental and for all of them."""
-    facts = RentFacts.of(catalog.cost)
+    facts = RentalFacts.of(catalog.cost)
     everything = RentTerms(include_history=True)
     for name, modes in (*((mode, (mode,)) for mode in RENT_MODES), ("every way", RENT_MODES)):
         inputs = [_candidates(catalog, hours) for hours in range(10, 10 + runs)]

@@ -16,7 +16,7 @@ from typing import Final
 
 from kernel_rows import CARDS
 
-from planner.performance.inference.machine import card_speed
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.kernels.delta_net import DeltaNetShape, delta_net_seconds
 from planner.performance.software import sglang
 from planner.plan.catalog import load_catalog
@@ -29,7 +29,7 @@ _WIDTH: Final = 128
 def errors() -> dict[tuple[str, str], list[float]]:
     """Return the relative errors by system and engine with its version; vLLM's kernel is fused."""
     hardware = load_catalog().hardware
-    speeds = {name: card_speed(hardware.gpu(card), sglang.ENGINE, "bf16") for name, card in CARDS.items()}
+    speeds = {name: gpu_speed(hardware.gpu(card), sglang.ENGINE, "bf16") for name, card in CARDS.items()}
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     with gzip.open(ROWS, "rt", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):

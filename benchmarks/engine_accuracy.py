@@ -30,8 +30,8 @@ from throughput_rows import truth
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
 from planner.models.catalog import resolve_model
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.kernels import pass_kernels
-from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
 from planner.performance.links import links_of
@@ -143,8 +143,8 @@ def _variants(backend: str, engine: Engine) -> Iterator[tuple[str, Engine]]:
     if engine is tensorrt_llm.ENGINE:
         yield "as in plans", engine
     else:
-        yield "by classes", replace(engine, kernels=None)
-        yield "by kernels", replace(engine, kernels=backend, kernel_formats=tensorrt_llm.ENGINE.kernel_formats)
+        yield "by classes", replace(engine, kernel_tables=None)
+        yield "by kernels", replace(engine, kernel_tables=backend, kernel_formats=tensorrt_llm.ENGINE.kernel_formats)
 
 
 def _token_seconds(row: dict[str, str], catalog: Catalog, engine: Engine) -> float | None:
@@ -167,15 +167,15 @@ def _served_model(row: dict[str, str], catalog: Catalog, engine: Engine, gpu: Gp
     except PlannerError:
         return None
     weights = _FORMATS[row["gemm_quant_mode"]]
-    machine = card_speed(gpu, engine, weights)
-    if machine is None:
+    speed = gpu_speed(gpu, engine, weights)
+    if speed is None:
         return None
-    sharing = ModelSplit(links_of(gpu, TimeSetting()), int(row["tp_size"]), 1)
+    split = ModelSplit(links_of(gpu, TimeSetting()), int(row["tp_size"]), 1)
     cache = "fp8" if engine is tensorrt_llm.ENGINE else "fp16"
-    kernels = pass_kernels(architecture, machine, gpu, weights, cache)
-    if kernels is None and engine.kernels is not None and engine is not tensorrt_llm.ENGINE:
+    kernels = pass_kernels(architecture, speed, gpu, weights, cache)
+    if kernels is None and engine.kernel_tables is not None and engine is not tensorrt_llm.ENGINE:
         return None
-    return ServedModel(architecture, engine.work(architecture, weights), machine, sharing, cache, kernels=kernels)
+    return ServedModel(architecture, engine.work(architecture, weights), speed, split, cache, kernels=kernels)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from planner.memory.inference.engine import served_adapters_term
 from planner.models.drafts import with_draft
 from planner.performance.inference.request import decoding_step_time, prompt_time
-from planner.plan.beside import share_cards
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.serving.service_simulation import deploy_evaluated
+from planner.plan.shared_gpus import share_gpus
 from planner.serving.deployment import ServingSetup
 from planner.workload.speculation import DRAFTS, Speculation
 from planner.workload.workload import Inference
@@ -156,7 +156,7 @@ def beside_figures(catalog: Catalog) -> Iterator[Figure]:
         )
         for size, share in ((72, 0.75), (14, 0.2))
     )
-    shared = share_cards(second, [first], catalog)
+    shared = share_gpus(second, [first], catalog)
     memory = evaluate(shared.plan, catalog).memory
     loaded = sum(each.bytes for each in memory.terms if each.name in ("weights", "framework_overhead"))
     what = "Qwen2.5-14B-GPTQ-Int4 loaded beside Qwen2.5-72B-GPTQ-Int4 at 0.75, GiB in use"
@@ -176,8 +176,8 @@ def cache_figures(catalog: Catalog) -> Iterator[Figure]:
     found = deploy_evaluated(evaluation, ServingSetup())
     assert not isinstance(found, str)
     for tokens, published in ((500, 2.0), (90_000, 22.0)):
-        brought = tokens * found.ram_token_seconds + decoding_step_time(found.run, 1, tokens).seconds
-        times = prompt_time(found.run, 1, tokens).seconds / brought
+        brought = tokens * found.ram_token_seconds + decoding_step_time(found.served, 1, tokens).seconds
+        times = prompt_time(found.served, 1, tokens).seconds / brought
         yield Figure(f"cache of {tokens:,} tokens from RAM, times as fast as a prompt", published, times, blog)
 
 

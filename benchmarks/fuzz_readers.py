@@ -39,8 +39,8 @@ from planner.cost.renting.offer import Offer
 from planner.errors import PlannerError
 from planner.fleet.answers import Answer, read_answer
 from planner.fleet.connection import FleetConnection
+from planner.fleet.costs import FleetPrices
 from planner.fleet.fleet import FleetWatch
-from planner.fleet.money import FleetPrices
 from planner.fleet.prometheus import Prometheus
 from planner.fleet.sources import PrometheusSource, open_source
 from planner.hardware.gpu import Gpu
@@ -264,7 +264,7 @@ def _read_answers(path: Path) -> object:
 def _show_fleet(watch: FleetWatch) -> object:
     """Diagnose a fleet, poll it again, and show it as `gpu-planner fleet` does."""
     watch.poll()
-    watch.fill_past()
+    watch.load_last_minutes()
     watch.diagnose()
     watch.poll()
     fleet, prices = watch.diagnose(), FleetPrices(_catalog(), date(2026, 11, 24))

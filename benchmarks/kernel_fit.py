@@ -8,7 +8,7 @@ fitted to the rows of its cards, and their errors are those on each card when it
 committed sample of the rows that no curve was fitted to, `--left-out` the curves that each card gets when it is left
 out. Everything is reproducible: nothing is drawn at random but by the hash of a row.
 
-The laws are those of `planner.performance.kernels`, which take numbers; here they take columns of numbers.
+The formulas are those of `planner.performance.kernels`, which take numbers; here they take columns of numbers.
 """
 
 import argparse
@@ -27,9 +27,9 @@ from kernel_rows import CARDS, SOURCE, KernelRow, read_tables, write_sample
 from planner.hardware.catalog import load_hardware
 from planner.performance.efficiency import family_of
 from planner.performance.kernels import attention, products, times
-from planner.performance.kernels.card import KernelCard, kernel_card
 from planner.performance.kernels.curves import ALL_CARDS, WARP_LEVEL, KernelCurve, file_name, multiplies_by_warp
-from planner.performance.kernels.times import LAWS, element_format
+from planner.performance.kernels.gpu_figures import GpuFigures, gpu_figures
+from planner.performance.kernels.times import FORMULAS, element_format
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CATALOG: Final = ROOT / "catalog"
@@ -72,7 +72,7 @@ _ON_COLUMNS: Final = {
     "sqrt": np.sqrt,
     "float": np.asarray,
 }
-"""What the functions of a law mean for columns."""
+"""What the functions of a formula mean for columns."""
 _cards = load_hardware(CATALOG)
 
 
@@ -169,8 +169,8 @@ def spread(errors: np.ndarray) -> tuple[float, float]:
 
 def relative_errors(kernel: str, parameters: Iterable[float], rows: list[KernelRow]) -> np.ndarray:
     """Return estimate ÷ measurement − 1 of each row."""
-    law = LAWS[kernel]
-    estimate = on_columns(law.seconds)(law.curve(*parameters), *_columns(kernel, rows))
+    formula = FORMULAS[kernel]
+    estimate = on_columns(formula.seconds)(formula.curve(*parameters), *_columns(kernel, rows))
     return np.asarray(estimate / np.array([row.seconds for row in rows]) - 1)
 
 
@@ -179,13 +179,13 @@ def fit(kernel: str, rows: list[KernelRow]) -> np.ndarray:
 
     Gauss-Newton steps with damping on logarithms, with weights that make them steps towards the least absolute error.
     """
-    law, shape_card = LAWS[kernel], _columns(kernel, rows)
-    seconds = on_columns(law.seconds)
+    formula, shape_card = FORMULAS[kernel], _columns(kernel, rows)
+    seconds = on_columns(formula.seconds)
     measured = np.log([row.seconds for row in rows])
     start = np.log(np.array(STARTS[kernel][1], dtype=float))
 
     def residuals(logarithms: np.ndarray) -> np.ndarray:
-        return np.asarray(np.log(seconds(law.curve(*np.exp(logarithms)), *shape_card)) - measured)
+        return np.asarray(np.log(seconds(formula.curve(*np.exp(logarithms)), *shape_card)) - measured)
 
     def cost(rest: np.ndarray, logarithms: np.ndarray) -> float:
         return float(np.sum(np.sqrt(rest**2 + _NOISE**2)) + _PRIOR * len(rest) * np.sum((logarithms - start) ** 2))
@@ -213,7 +213,7 @@ def fit(kernel: str, rows: list[KernelRow]) -> np.ndarray:
 
 
 def on_columns(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function`, a law for single numbers, for columns of numbers: its `max`, `ceil` and so on are numpy's."""
+    """Return `function`, a formula for numbers, for columns of numbers: its `max`, `ceil` and so on are numpy's."""
     names = function.__globals__ | {"__builtins__": vars(builtins)} | _ON_COLUMNS
     for name in function.__code__.co_names:
         if isinstance(names.get(name), FunctionType) and name not in _ON_COLUMNS:
@@ -221,16 +221,16 @@ def on_columns(function: Callable[..., Any]) -> Callable[..., Any]:
     return FunctionType(function.__code__, names, argdefs=function.__defaults__)
 
 
-def _columns(kernel: str, rows: list[KernelRow]) -> tuple[Any, KernelCard]:
+def _columns(kernel: str, rows: list[KernelRow]) -> tuple[Any, GpuFigures]:
     """Return shapes and cards of `rows` as columns."""
     cards = {(row.card, row.format): card_of(row) for row in rows}
     shape = STARTS[kernel][0](*np.array([row.shape for row in rows], dtype=float).T)
-    return shape, KernelCard(*np.array([cards[row.card, row.format] for row in rows], dtype=float).T)
+    return shape, GpuFigures(*np.array([cards[row.card, row.format] for row in rows], dtype=float).T)
 
 
-def card_of(row: KernelRow) -> KernelCard:
+def card_of(row: KernelRow) -> GpuFigures:
     """Return the figures of the row's card, with the rate of its format."""
-    found = kernel_card(_cards.gpu(row.card), element_format(row.format).rate)
+    found = gpu_figures(_cards.gpu(row.card), element_format(row.format).rate)
     if found is None:
         raise SystemExit(f"{row.card} has no bandwidth or rate in catalog/gpus")
     return found

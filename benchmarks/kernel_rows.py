@@ -1,7 +1,8 @@
 """Measured times of kernels, read from the tables of aiconfigurator or from the committed sample of them.
 
-Each row has the kernel, engine, number format and implementation, the shape that the law of the kernel takes, and the
-seconds. A row belongs to one of two halves by a hash of what it is: curves are fitted to one and judged on the other.
+Each row has the kernel, engine, number format and implementation, the shape that the formula of the kernel takes, and
+the seconds. A row belongs to one of two halves by a hash of what it is: curves are fitted to one and judged on the
+other.
 """
 
 import csv

@@ -24,8 +24,8 @@ from throughput_rows import Excluded, truth
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.kernels import pass_kernels
-from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
 from planner.performance.links import links_of
@@ -36,7 +36,7 @@ from planner.plan.catalog import Catalog, load_catalog
 
 _MODEL, _CARD, _VERSION = "Qwen/Qwen3-32B", "h100-sxm5-80gb", "0.12.0"
 _SETTINGS = {
-    "classes": replace(vllm.ENGINE, schedules_ahead=False, kernels=None),
+    "classes": replace(vllm.ENGINE, schedules_ahead=False, kernel_tables=None),
     "kernels, launches as in TensorRT-LLM": Engine(
         **{**vars(vllm.ENGINE), "schedules_ahead": False},
     ),
@@ -93,10 +93,10 @@ def print_published(catalog: Catalog) -> None:
 
 def with_tables(case: Case, tables: str) -> Case | None:
     """Return `case` as the sum of the kernels in the tables of an engine, or None if one was not measured."""
-    engine = replace(case.engine, kernels=tables, kernel_formats=("bf16", "fp8"))
-    machine = case.run.machine._replace(engine=engine)
-    kernels = pass_kernels(case.run.architecture, machine, case.gpu, case.weights, case.run.cache)
-    return case._replace(run=case.run._replace(machine=machine, kernels=kernels)) if kernels else None
+    engine = replace(case.engine, kernel_tables=tables, kernel_formats=("bf16", "fp8"))
+    speed = case.run.speed._replace(engine=engine)
+    kernels = pass_kernels(case.run.architecture, speed, case.gpu, case.weights, case.run.cache)
+    return case._replace(run=case.run._replace(speed=speed, kernels=kernels)) if kernels else None
 
 
 def measured(path: Path) -> Iterator[dict[str, str]]:
@@ -109,12 +109,12 @@ def measured(path: Path) -> Iterator[dict[str, str]]:
 
 def run_of(gpu: Gpu, model: Architecture, engine: Engine) -> Callable[[int], ServedModel]:
     """Return a function from the number of cards to the served model."""
-    machine = card_speed(gpu, engine, "bf16")
-    if machine is None:
+    speed = gpu_speed(gpu, engine, "bf16")
+    if speed is None:
         raise SystemExit(f"{gpu.name} has no bandwidth or rate in catalog/gpus")
-    kernels = pass_kernels(model, machine, gpu, "bf16", "fp16")
+    kernels = pass_kernels(model, speed, gpu, "bf16", "fp16")
     work, links = engine.work(model, "bf16"), links_of(gpu, TimeSetting())
-    return lambda cards: ServedModel(model, work, machine, ModelSplit(links, cards, 1), "fp16", kernels=kernels)
+    return lambda cards: ServedModel(model, work, speed, ModelSplit(links, cards, 1), "fp16", kernels=kernels)
 
 
 def seconds_per_token(run: ServedModel, row: dict[str, str]) -> float:

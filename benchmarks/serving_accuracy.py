@@ -37,8 +37,8 @@ from typing import Final, NamedTuple
 from tables import add_table_option, write_table
 
 from planner.errors import PlannerError
+from planner.performance.attainable import kernel_width
 from planner.performance.inference.steps import AS_ESTIMATED
-from planner.performance.reach import kernel_width
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.serving.answer import ServingWish
@@ -190,9 +190,9 @@ def _run_of(folder: Path, rows: Sequence[Mapping[str, float]], catalog: Catalog)
     deployment = deploy_plan(plan, catalog, traffic, ServingSetup(over_http=False), requests=len(rows), seed=0)
     if isinstance(deployment, str):
         return deployment, traffic
-    run, bandwidth = deployment.run, (_RUN_LINK_BYTES_PER_S,) * 3
-    links = run.sharing.links._replace(name="PCIe", all_reduce_bytes_per_s=bandwidth, all_gather_bytes_per_s=bandwidth)
-    return deployment._replace(run=run._replace(sharing=run.sharing._replace(links=links))), traffic
+    run, bandwidth = deployment.served, (_RUN_LINK_BYTES_PER_S,) * 3
+    links = run.split.links._replace(name="PCIe", all_reduce_bytes_per_s=bandwidth, all_gather_bytes_per_s=bandwidth)
+    return deployment._replace(served=run._replace(split=run.split._replace(links=links))), traffic
 
 
 def _error(ours: float, theirs: float) -> str:
@@ -354,13 +354,13 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
     if isinstance(deployment, str):
         return deployment
     if harness.graph_rows is not None:
-        machine = deployment.run.machine
-        engine_then = replace(machine.engine, graph_rows=harness.graph_rows)
-        deployment = deployment._replace(run=deployment.run._replace(machine=machine._replace(engine=engine_then)))
-    experts = deployment.run.experts
+        speed = deployment.served.speed
+        engine_then = replace(speed.engine, graph_rows=harness.graph_rows)
+        deployment = deployment._replace(served=deployment.served._replace(speed=speed._replace(engine=engine_then)))
+    experts = deployment.served.experts
     if harness.experts is not None and experts is not None:
         kernels = experts._replace(number_format=harness.experts)
-        deployment = deployment._replace(run=deployment.run._replace(experts=kernels))
+        deployment = deployment._replace(served=deployment.served._replace(experts=kernels))
     run = run_once(deployment, traffic, harness.rounds * clients, 0, AS_ESTIMATED)
     assert run is not None
     found, counted = run.requests, run.ended if harness.counts_first else [n for n in run.ended if n >= clients]

@@ -185,7 +185,7 @@ def print_evaluated(catalog: "Catalog") -> None:
     from datetime import date
 
     from planner import Inference, ModelChoice, Plan, evaluate
-    from planner.plan.money import job_by_gpu
+    from planner.plan.cost import job_by_gpu
 
     model = ModelChoice(id="meta-llama/Llama-3.1-8B")
     plans = [Plan(model=model, workload=Inference(batch=size), gpu="rtx-4090") for size in range(500, 700)]

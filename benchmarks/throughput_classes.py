@@ -23,9 +23,9 @@ from throughput_training import TASKS, Run, training_run
 from planner.performance.efficiency import (
     INPUT_BITS,
     ISOLATED_MATRIX_SHARES,
-    MEASURED,
-    EfficiencyClasses,
+    MEASURED_EFFICIENCY,
     MatrixFormat,
+    TrainingEfficiency,
     family_of,
     matrix_family,
 )
@@ -39,14 +39,21 @@ _CEILING: Final = 0.9
 _FLOOR: Final = 0.6
 """Minimum share of a ceiling that training reaches; lower shares have another cause."""
 _WEIGHTS: Final = {"A": 1.0, "B": 0.5, "C": 0.0}
-_GLOBALS: Final = ("passes", "fused_passes", "experts", "exposed", "host", "expert_host")
+_GLOBALS: Final = (
+    "memory_passes",
+    "fused_memory_passes",
+    "experts_fraction",
+    "exposed_fraction",
+    "layer_launch_seconds",
+    "expert_launch_seconds",
+)
 _BOUNDS: Final = {
-    "passes": (1.0, 4.0),
-    "fused_passes": (1.0, 3.0),
-    "experts": (0.1, 1.0),
-    "exposed": (0.05, 0.2),
-    "host": (0.2e-3, 0.84e-3),
-    "expert_host": (0.1e-3, 3e-3),
+    "memory_passes": (1.0, 4.0),
+    "fused_memory_passes": (1.0, 3.0),
+    "experts_fraction": (0.1, 1.0),
+    "exposed_fraction": (0.05, 0.2),
+    "layer_launch_seconds": (0.2e-3, 0.84e-3),
+    "expert_launch_seconds": (0.1e-3, 3e-3),
 }
 """What the mechanisms allow: an element is moved once at least; a fifth of what can be hidden is seen at most; launches
 take between a lean loop and transformers' generation."""
@@ -68,12 +75,12 @@ def main() -> int:
     parser.add_argument("--leave-one-out", action="store_true", help="leave one source and one family out at a time")
     arguments = parser.parse_args()
     rows = weighted(runs())
-    classes = fitted(rows, MEASURED) if arguments.fit else MEASURED
+    efficiency = fitted(rows, MEASURED_EFFICIENCY) if arguments.fit else MEASURED_EFFICIENCY
     if arguments.fit:
-        print_classes(classes)
-    print_groups("in sample", [(item, error_of(item.run, classes)) for item in rows])
+        print_classes(efficiency)
+    print_groups("in sample", [(item, error_of(item.run, efficiency)) for item in rows])
     if arguments.leave_one_out:
-        leave_out(rows, classes)
+        leave_out(rows, efficiency)
     return 0
 
 
@@ -100,45 +107,45 @@ def _kind(run: Run) -> tuple[str, str, str, str]:
     return run.row.source, run.row.task, family_of(run.gpu), run.row.precision
 
 
-def error_of(run: Run, classes: EfficiencyClasses) -> float:
+def error_of(run: Run, efficiency: TrainingEfficiency) -> float:
     """Return the logarithm of predicted to measured speed."""
-    step = training_step_on(run.architecture, run.workload, run.gpu, run.setting, classes)
+    step = training_step_on(run.architecture, run.workload, run.gpu, run.setting, efficiency)
     assert isinstance(step, TrainingStep), step
     return log(step.tokens / step.seconds / run.measured_tokens_per_second)
 
 
-def loss(rows: Iterable[Weighted], classes: EfficiencyClasses) -> float:
+def loss(rows: Iterable[Weighted], efficiency: TrainingEfficiency) -> float:
     """Return the weighted sum of squares, linear beyond a quarter."""
     found = 0.0
     for item in rows:
         if item.weight:
-            error = abs(error_of(item.run, classes))
+            error = abs(error_of(item.run, efficiency))
             square = error * error if error < _LINEAR_BEYOND else _LINEAR_BEYOND * (2 * error - _LINEAR_BEYOND)
             found += item.weight * square
     return found
 
 
-def fitted(rows: list[Weighted], start: EfficiencyClasses, steps: Iterable[float] = _STEPS) -> EfficiencyClasses:
+def fitted(rows: list[Weighted], start: TrainingEfficiency, steps: Iterable[float] = _STEPS) -> TrainingEfficiency:
     """Return the classes with the lowest loss near `start`, fitted one constant at a time."""
-    classes = start
+    efficiency = start
     names = _names(rows, start)
     active_share = {name: [item for item in rows if item.weight and _touches(name, item.run)] for name in names}
     for step in steps:
         for _ in range(3):
-            before = classes
+            before = efficiency
             for name in names:
-                classes = _moved(classes, name, step, active_share[name])
-            if classes == before:
+                efficiency = _moved(efficiency, name, step, active_share[name])
+            if efficiency == before:
                 break
-    return classes
+    return efficiency
 
 
-def _names(rows: list[Weighted], start: EfficiencyClasses) -> list[Name]:
+def _names(rows: list[Weighted], start: TrainingEfficiency) -> list[Name]:
     families = {family_of(item.run.gpu) for item in rows if item.weight}
     units = {matrix_family(item.run.gpu) for item in rows if item.weight}
-    matrix = [("matrix", key) for key in start.matrix if key[0] in units]
-    attention = [("attention", family) for family in start.attention if family in families]
-    memory = [("memory", family) for family in start.memory if family in families]
+    matrix = [("matrix_shares", key) for key in start.matrix_shares if key[0] in units]
+    attention = [("attention_shares", family) for family in start.attention_shares if family in families]
+    memory = [("memory_shares", family) for family in start.memory_shares if family in families]
     return [*matrix, *attention, *memory, *((name, None) for name in _GLOBALS)]
 
 
@@ -146,12 +153,12 @@ def _touches(name: Name, run: Run) -> bool:
     field, key = name
     if key is None:
         return True
-    return matrix_family(run.gpu) == key[0] if field == "matrix" else family_of(run.gpu) == key
+    return matrix_family(run.gpu) == key[0] if field == "matrix_shares" else family_of(run.gpu) == key
 
 
-def _moved(classes: EfficiencyClasses, name: Name, step: float, rows: list[Weighted]) -> EfficiencyClasses:
-    """Return `classes` with one constant changed for as long as the errors of its rows decrease."""
-    best, least = classes, loss(rows, classes)
+def _moved(efficiency: TrainingEfficiency, name: Name, step: float, rows: list[Weighted]) -> TrainingEfficiency:
+    """Return `efficiency` with one constant changed for as long as the errors of its rows decrease."""
+    best, least = efficiency, loss(rows, efficiency)
     for factor in (1 + step, 1 / (1 + step)):
         while (changed := _with(best, name, factor)) is not None:
             found = loss(rows, changed)
@@ -161,32 +168,34 @@ def _moved(classes: EfficiencyClasses, name: Name, step: float, rows: list[Weigh
     return best
 
 
-def _with(classes: EfficiencyClasses, name: Name, factor: float) -> EfficiencyClasses | None:
+def _with(efficiency: TrainingEfficiency, name: Name, factor: float) -> TrainingEfficiency | None:
     field, key = name
     if key is None:
-        value = getattr(classes, field) * factor
+        value = getattr(efficiency, field) * factor
         low, high = _BOUNDS[field]
-        return classes._replace(**{field: value}) if low <= value <= high else None
-    table = dict(getattr(classes, field))
+        return efficiency._replace(**{field: value}) if low <= value <= high else None
+    table = dict(getattr(efficiency, field))
     table[key] *= factor
     least = _FLOOR * ISOLATED_MATRIX_SHARES.get(key, 0.0)
     return (
-        classes._replace(**{field: table}) if least <= table[key] <= ISOLATED_MATRIX_SHARES.get(key, _CEILING) else None
+        efficiency._replace(**{field: table})
+        if least <= table[key] <= ISOLATED_MATRIX_SHARES.get(key, _CEILING)
+        else None
     )
 
 
-def leave_out(rows: list[Weighted], classes: EfficiencyClasses) -> None:
+def leave_out(rows: list[Weighted], efficiency: TrainingEfficiency) -> None:
     """Predict model folds, then each source, card and family, with classes fitted to all other rows."""
     models = sorted({item.run.row.model for item in rows})
     folds: list[tuple[Weighted, float]] = []
     for fold in range(5):
         held = set(models[fold::5])
-        folds += _predicted(rows, classes, lambda run, held=held: run.row.model in held)
+        folds += _predicted(rows, efficiency, lambda run, held=held: run.row.model in held)
     print_groups("five folds over models", folds)
     for what, of in _PARTS.items():
         found: list[tuple[Weighted, float]] = []
         for name in sorted({of(item.run) for item in rows}):
-            found += _predicted(rows, classes, lambda run, name=name, of=of: of(run) == name)
+            found += _predicted(rows, efficiency, lambda run, name=name, of=of: of(run) == name)
         print_groups(f"leaving one {what} out", found, of)
 
 
@@ -198,22 +207,22 @@ _PARTS: Final[dict[str, Callable[[Run], str]]] = {
 
 
 def _predicted(
-    rows: list[Weighted], classes: EfficiencyClasses, held: Callable[[Run], bool]
+    rows: list[Weighted], efficiency: TrainingEfficiency, held: Callable[[Run], bool]
 ) -> list[tuple[Weighted, float]]:
     rest = [item for item in rows if not held(item.run)]
-    other = fitted(rest, supported(classes, rest), (0.08,))
+    other = fitted(rest, supported(efficiency, rest), (0.08,))
     return [(item, error_of(item.run, other)) for item in rows if held(item.run)]
 
 
-def supported(classes: EfficiencyClasses, rows: list[Weighted]) -> EfficiencyClasses:
-    """Return `classes` with only the constants that some of `rows` measure."""
+def supported(efficiency: TrainingEfficiency, rows: list[Weighted]) -> TrainingEfficiency:
+    """Return `efficiency` with only the constants that some of `rows` measure."""
     runs_ = [item.run for item in rows if item.weight]
     families = {family_of(run.gpu) for run in runs_}
     sizes = {(matrix_family(run.gpu), INPUT_BITS[name]) for run in runs_ for name in formats_of(run)}
-    return classes._replace(
-        matrix={key: value for key, value in classes.matrix.items() if key in sizes},
-        attention={key: value for key, value in classes.attention.items() if key in families},
-        memory={key: value for key, value in classes.memory.items() if key in families},
+    return efficiency._replace(
+        matrix_shares={key: value for key, value in efficiency.matrix_shares.items() if key in sizes},
+        attention_shares={key: value for key, value in efficiency.attention_shares.items() if key in families},
+        memory_shares={key: value for key, value in efficiency.memory_shares.items() if key in families},
     )
 
 
@@ -242,14 +251,14 @@ def print_groups(
         print(f"{name:28} {len(errors):4} {median(sizes):7.1%} {high:7.1%} {median(errors):+7.1%}")
 
 
-def print_classes(classes: EfficiencyClasses) -> None:
+def print_classes(efficiency: TrainingEfficiency) -> None:
     """Print the constants in the form of `planner/performance/efficiency.py`."""
-    for field in ("matrix", "attention", "memory"):
+    for field in ("matrix_shares", "attention_shares", "memory_shares"):
         print(field)
-        for key, value in getattr(classes, field).items():
+        for key, value in getattr(efficiency, field).items():
             print(f"    {key!r}: {value:.2f},")
     for name in _GLOBALS:
-        print(f"{name}={getattr(classes, name):.3g}")
+        print(f"{name}={getattr(efficiency, name):.3g}")
 
 
 if __name__ == "__main__":

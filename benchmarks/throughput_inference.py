@@ -11,15 +11,15 @@ from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of, netw
 from planner.dtypes import SCHEMES
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
+from planner.performance.attainable import kernel_width, memory_class
 from planner.performance.efficiency import family_of
-from planner.performance.inference.estimate import Figure, request_spread_factor
+from planner.performance.inference.estimate import TimedFigure, request_spread_factor
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.kernels import pass_kernels
-from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel, cached_bytes, decoding_step_time, prompt_time
 from planner.performance.inference.service import SaturatedThroughput, saturated_throughput, sequences_that_fit
 from planner.performance.links import links_of
-from planner.performance.reach import kernel_width, memory_class
 from planner.performance.setting import TimeSetting
 from planner.performance.software import tensorrt_llm, transformers
 from planner.performance.software.engine import Engine
@@ -27,7 +27,11 @@ from planner.plan.catalog import Catalog
 
 TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline", "image_infer", "image_train")
 _FLAT_MFU: Final = 0.4
-_FIGURES: Final[dict[str, Figure]] = {"infer_decode": "decode", "infer_prefill": "prefill", "infer_offline": "requests"}
+_FIGURES: Final[dict[str, TimedFigure]] = {
+    "infer_decode": "decode",
+    "infer_prefill": "prefill",
+    "infer_offline": "requests",
+}
 _TIMED_WITH_PROMPT: Final = ("qw25",)
 """Sources that divide the tokens of an answer by the time of prompt and answer together: QwenLM/Qwen2.5
 speed_benchmark_vllm.py and speed_benchmark_transformers.py (`time_cost` of the whole call)."""
@@ -198,7 +202,7 @@ def case_of(row: Row, catalog: Catalog, *, substituted: bool = False) -> Case | 
 
 def is_sum_of_kernels(case: Case) -> bool:
     """Return whether the estimate of a case is a sum of measured kernels."""
-    return case.run.kernels is not None and not (case.run.work.expert_layers and case.run.sharing.stages > 1)
+    return case.run.kernels is not None and not (case.run.work.expert_layers and case.run.split.stages > 1)
 
 
 def classes_of(case: Case, *, by_classes: bool = False) -> tuple[tuple[str, ...], ...]:
@@ -235,15 +239,15 @@ def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, wei
         return Excluded("AutoAWQ reads prompts with modules that are not fused")
     if "GEMV" in row.precision and (row.batch or 1) > 1:
         return Excluded("a product of one row, called for each sequence")
-    machine = card_speed(gpu, engine, weights, unfused="llama" in row.framework)
-    if machine is None:
+    speed = gpu_speed(gpu, engine, weights, unfused="llama" in row.framework)
+    if speed is None:
         return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
     tensor, stages = degrees(row)
-    sharing = ModelSplit(links_of(gpu, TimeSetting()), tensor, stages)
+    split = ModelSplit(links_of(gpu, TimeSetting()), tensor, stages)
     cache = "fp8" if engine is tensorrt_llm.ENGINE else "fp16"
     work = engine.work(architecture, weights)
-    kernels = pass_kernels(architecture, machine, gpu, weights, cache)
-    return Case(row, ServedModel(architecture, work, machine, sharing, cache, kernels=kernels), gpu, weights, engine)
+    kernels = pass_kernels(architecture, speed, gpu, weights, cache)
+    return Case(row, ServedModel(architecture, work, speed, split, cache, kernels=kernels), gpu, weights, engine)
 
 
 def degrees(row: Row) -> tuple[int, int]:
@@ -275,19 +279,19 @@ def _decoding_speeds(case: Case) -> Speeds | Excluded:
 
 
 def _flat_rate_speed(case: Case, tokens_per_output: float) -> float:
-    work, machine = case.run.work, case.run.machine
+    work, speed = case.run.work, case.run.speed
     flops = 2 * (work.parameters + work.head_parameters) * tokens_per_output
-    return _cards(case) * machine.ops_per_s * _FLAT_MFU / flops
+    return _cards(case) * speed.ops_per_s * _FLAT_MFU / flops
 
 
 def _cards(case: Case) -> int:
-    return case.run.sharing.tensor * case.run.sharing.stages
+    return case.run.split.tensor * case.run.split.stages
 
 
 def _bandwidth_step(case: Case, batch: float, context: float) -> float:
     run = case.run
     moved = run.work.read_bytes(batch) + batch * cached_bytes(run, context)
-    return moved / ((case.gpu.bandwidth_bytes_per_s or 1) * run.sharing.tensor)
+    return moved / ((case.gpu.bandwidth_bytes_per_s or 1) * run.split.tensor)
 
 
 def _prefill_speeds(case: Case) -> Speeds | Excluded:
@@ -364,7 +368,7 @@ def _best_layout(case: Case, prompt: float, answer: float) -> SaturatedThroughpu
     found = []
     for tensor in (1, 2, 4, 8):
         if case.row.cards % tensor == 0:
-            run = case.run._replace(sharing=case.run.sharing._replace(tensor=tensor))
+            run = case.run._replace(split=case.run.split._replace(tensor=tensor))
             one = _saturated(case._replace(run=run), prompt, answer)
             if one is not None:
                 found.append(one._replace(tokens_per_second=one.tokens_per_second * case.row.cards / tensor))

@@ -25,7 +25,7 @@ import throughput_training
 from throughput_classes import error_of, formats_of
 from throughput_rows import Excluded, Row, truth
 
-from planner.performance.efficiency import INPUT_BITS, MEASURED, InputBits, MatrixFamily, matrix_family
+from planner.performance.efficiency import INPUT_BITS, MEASURED_EFFICIENCY, InputBits, MatrixFamily, matrix_family
 from planner.plan.catalog import Catalog, load_catalog
 
 TASKS = (*throughput_training.TASKS, *throughput_inference.TASKS)
@@ -35,7 +35,7 @@ class Ratio(NamedTuple):
     """A row with its classes, the nearest first, and the logarithm of measured over estimated speed."""
 
     row: Row
-    classes: tuple[tuple[str, ...], ...]
+    efficiency: tuple[tuple[str, ...], ...]
     logarithm: float
 
 
@@ -81,7 +81,7 @@ def print_kernels(rows: Iterable[Row], found: Iterable[Ratio], catalog: Catalog)
     without = {one.row.id: one for one in every_source_left_out(ratios_by_classes(rows, catalog), catalog)}
     by_kind: dict[str, list[Ratio]] = defaultdict(list)
     for one in found:
-        if not one.classes:
+        if not one.efficiency:
             by_kind[f"{one.row.source} {one.row.model[:24]} {one.row.gpu[:14]}"].append(one)
             by_kind["all"].append(one)
     for kind, own in sorted(by_kind.items(), key=lambda item: (item[0] == "all", item[0])):
@@ -114,8 +114,8 @@ def logarithm_without_class(one: Ratio, catalog: Catalog) -> float:
         run = throughput_training.training_run(one.row, catalog)
         if isinstance(run, Excluded):
             raise TypeError(run.reason)  # only covered rows come here
-        rest = {key: share for key, share in MEASURED.matrix.items() if key != _key(run)}
-        return -error_of(run, MEASURED._replace(matrix=rest))
+        rest = {key: share for key, share in MEASURED_EFFICIENCY.matrix_shares.items() if key != _key(run)}
+        return -error_of(run, MEASURED_EFFICIENCY._replace(matrix_shares=rest))
     other = throughput_inference.predict(one.row, catalog, substituted=True)
     return one.logarithm if isinstance(other, Excluded) else logarithm_of(one.row, other.ours)
 
@@ -167,7 +167,7 @@ def left_out(found: list[Ratio], name: str, key: Callable[[Ratio], str], catalog
     others: dict[tuple[str, ...], list[Ratio]] = defaultdict(list)
     for one in found:
         if key(one) != name:
-            for of_class in one.classes:
+            for of_class in one.efficiency:
                 others[of_class].append(one)
     for one in found:
         if key(one) == name:
@@ -176,9 +176,9 @@ def left_out(found: list[Ratio], name: str, key: Callable[[Ratio], str], catalog
 
 def _without(one: Ratio, others: dict[tuple[str, ...], list[Ratio]], catalog: Catalog) -> LeftOut:
     """Return a row with the factor of its nearest class in `others`."""
-    if not one.classes:
+    if not one.efficiency:
         return LeftOut(one.row, one.logarithm, 0)
-    rest = next((others[of_class] for of_class in one.classes if of_class in others), None)
+    rest = next((others[of_class] for of_class in one.efficiency if of_class in others), None)
     if rest is None:
         return LeftOut(one.row, logarithm_without_class(one, catalog), 0)
     shift = median(other.logarithm for other in rest)

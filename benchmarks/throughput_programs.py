@@ -6,9 +6,9 @@ from functools import cache
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.performance.inference.machine import scalar_bytes_per_s
-from planner.performance.kernels.card import kernel_card
-from planner.performance.reach import MeasuredShare, MemoryClass, Width, kernel_width
+from planner.performance.attainable import MeasuredShare, MemoryClass, Width, kernel_width
+from planner.performance.inference.gpu_speed import scalar_bytes_per_s
+from planner.performance.kernels.gpu_figures import gpu_figures
 from planner.performance.software import litgpt, llama_cpp, sglang, tensorrt_llm, transformers, vllm
 from planner.performance.software.engine import Engine
 
@@ -17,7 +17,7 @@ class _ScalarReads(llama_cpp.LlamaCppEngine):
     """Llama.cpp whose products of one row load weights of 16 bits number by number."""
 
     def read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:
-        found, figures = super().read_share(gpu, weights), kernel_card(gpu)
+        found, figures = super().read_share(gpu, weights), gpu_figures(gpu)
         if figures is None or kernel_width(weights) != "16":
             return found
         most = scalar_bytes_per_s(gpu, self, figures) / figures.bytes_per_s

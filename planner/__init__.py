@@ -257,11 +257,11 @@ if TYPE_CHECKING:
     from planner.plan.advice.advise import advise
     from planner.plan.catalog import load_catalog
     from planner.plan.comparison import versus
+    from planner.plan.cost import evaluate_cost
     from planner.plan.cost_alternatives import find_batched_service, find_faster_rental
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
     from planner.plan.logs.comparison import compare_plan
-    from planner.plan.money import evaluate_cost
     from planner.plan.placement import try_on
     from planner.plan.plan import ModelChoice, Plan
     from planner.plan.prices import price_words, prices_by_card, prices_of
@@ -425,7 +425,7 @@ _HOMES = {
     "estimate_memory": "planner.memory.estimate",
     "estimate_time": "planner.performance.estimate",
     "evaluate": "planner.plan.evaluate",
-    "evaluate_cost": "planner.plan.money",
+    "evaluate_cost": "planner.plan.cost",
     "facts_of": "planner.trace.analysis.memory",
     "fewest_cards": "planner.plan.solve",
     "find_batched_service": "planner.plan.cost_alternatives",

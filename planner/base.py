@@ -1,6 +1,6 @@
-"""Base class of all frozen, validated values of the core."""
+"""Base class of all frozen, validated values of the core, and the type of a question whether to stop."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, dataclass_transform
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass as _ModelType
 else:
     _ModelType = type(BaseModel)  # pydantic names it nowhere in public
+
+Stop = Callable[[], bool]
+"""A function that long work asks whether it was cancelled, and then ends early."""
 
 
 class _SpecType(_ModelType):

@@ -22,9 +22,9 @@ from planner.cost.result import CostResult, Decision, Footprint
 from planner.cost.terms import Service
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
+from planner.plan.cost import PlanCost, evaluate_cost, plan_throughput
 from planner.plan.cost_alternatives import BatchedService, FasterRental, find_batched_service, find_faster_rental
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows, short_source, swing_rows

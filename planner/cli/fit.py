@@ -21,10 +21,10 @@ from planner.present.memory.view import evaluation_view
 from planner.present.plan.phrase import beside_sentences, plan_phrase
 
 if TYPE_CHECKING:
-    from planner.plan.beside import Neighbour
     from planner.plan.comparison import PlanComparison
     from planner.plan.logs.log_amounts import LogComparison
     from planner.plan.recipes import Preset
+    from planner.plan.shared_gpus import Neighbour
 
 _SHARING_OPTIONS: Final = {
     "training": "Set --zero, --tp or --dp to change it.",

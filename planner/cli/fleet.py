@@ -16,8 +16,8 @@ from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.fleet.cards import missing_evidence
 from planner.fleet.connection import SECRET_VARIABLE, FleetConnection, SignIn
+from planner.fleet.costs import FleetPrices
 from planner.fleet.fleet import Fleet, read_fleet
-from planner.fleet.money import FleetPrices
 from planner.monitor.diagnosis.verdict import verdict_object
 from planner.monitor.readings.reading import Reading
 from planner.numbers import AMOUNT

@@ -22,8 +22,8 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Workload
 
 if TYPE_CHECKING:
-    from planner.plan.beside import SharedCards
     from planner.plan.recipes import Preset
+    from planner.plan.shared_gpus import SharedGpus
     from planner.workload.recipes.recipe import Recipe
 
 
@@ -85,7 +85,7 @@ class PlanArguments(NamedTuple):
     plan: Plan
     preset: "Preset | None"
     recipe: RecipeFile | None
-    shared: "SharedCards | None" = None
+    shared: "SharedGpus | None" = None
 
 
 def add_plan_options(parser: Parser) -> None:
@@ -135,9 +135,9 @@ def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Plan
         check_options(arguments, plan.workload, architecture_of(plan, catalog))
     if not getattr(arguments, "beside", None):
         return PlanArguments(plan, preset, recipe)
-    from planner.plan.beside import share_cards  # few cards have several models
+    from planner.plan.shared_gpus import share_gpus  # few cards have several models
 
-    shared = share_cards(plan, [_neighbour(word, catalog) for word in arguments.beside], catalog)
+    shared = share_gpus(plan, [_neighbour(word, catalog) for word in arguments.beside], catalog)
     return PlanArguments(shared.plan, preset, recipe, shared)
 
 

@@ -1,4 +1,4 @@
-"""Known prices of one card model: purchase prices by kind, rental prices by rental mode.
+"""Known prices of one GPU model: purchase prices by kind, rental prices by rental mode.
 
 Kinds are never mixed: list prices, shop prices, second-hand prices and hourly rents.
 """
@@ -23,9 +23,9 @@ LIST_PRICE_SELLER: Final = "list price"
 
 @dataclass(frozen=True, slots=True)
 class PricePoint:
-    """One price of one card: `price_usd` per card, or per card and hour if rented.
+    """One price of one GPU: `price_usd` per GPU, or per GPU and hour if rented.
 
-    `seller` is empty if the source does not name it; `cards` is the number of cards that are only sold together.
+    `seller` is empty if the source does not name it; `cards` is the number of GPUs that are only sold together.
     """
 
     price_usd: float
@@ -48,7 +48,7 @@ class PricePoint:
         return self.age_days is not None and self.age_days > HISTORY_DAYS
 
 
-# Cached is what tables of all cards sort by repeatedly: together it takes tens of milliseconds.
+# Cached is what tables of all GPUs sort by repeatedly: together it takes tens of milliseconds.
 @dataclass(frozen=True)
 class PriceSpread:
     """The prices of one kind, the latest first, and the cheapest first within a day."""
@@ -105,8 +105,8 @@ class PriceSpread:
     def histories(self) -> tuple[tuple[PricePoint, ...], ...]:
         """Return the price history of each seller and region: the lowest price of each day, the oldest first.
 
-        A history has at least two dates of the same seller, region and number of cards sold together; of several
-        numbers of cards, the smallest. The history with the latest date comes first.
+        A history has at least two dates of the same seller, region and number of GPUs sold together; of several
+        numbers of GPUs, the smallest. The history with the latest date comes first.
         """
         histories: dict[tuple[str, str | None], tuple[PricePoint, ...]] = {}
         for series in self._daily_lowest_prices():
@@ -115,7 +115,7 @@ class PriceSpread:
         return tuple(sorted(histories.values(), key=lambda series: series[-1].day, reverse=True))
 
     def _daily_lowest_prices(self) -> Iterator[tuple[PricePoint, ...]]:
-        """Yield the lowest price of each day for each seller, region and number of cards, fewer cards first."""
+        """Yield the lowest price of each day for each seller, region and number of GPUs, fewer GPUs first."""
         alike: dict[tuple[float, str, str], dict[str, PricePoint]] = {}
         for point in sorted(self.points, key=lambda point: (point.day, point.price_usd)):
             if point.seller and point.day:
@@ -135,10 +135,10 @@ class PriceSpread:
 
 @dataclass(frozen=True, slots=True)
 class CardPrices:
-    """Known prices of one card; kinds without a price are missing.
+    """Known prices of one GPU; kinds without a price are missing.
 
-    `doubtful` prices may be of another card, incomplete or rarely available; `servers` are prices of whole machines,
-    per card. Neither is part of a spread.
+    `doubtful` prices may be of another GPU, incomplete or rarely available; `servers` are prices of whole machines,
+    per GPU. Neither is part of a spread.
     """
 
     bought: dict[BoughtKind, PriceSpread]
@@ -154,7 +154,7 @@ def card_prices(
     offers: Iterable[Offer],
     today: date,
 ) -> CardPrices:
-    """Return the prices of the card in `purchases` and `offers`, with its launch price among the list prices."""
+    """Return the prices of the GPU in `purchases` and `offers`, with its launch price among the list prices."""
     own = [purchase for purchase in purchases if gpu_id in (purchase.gpu, *purchase.candidates)]
     theirs = [offer for offer in offers if gpu_id in offer.cards]
     sound = [offer for offer in theirs if not offer.doubts]
@@ -173,9 +173,9 @@ def card_prices(
 def rents_of_machine(
     gpu_id: str, count: int, system_id: str, offers: Iterable[Offer], today: date
 ) -> dict[RentMode, PriceSpread]:
-    """Return the rental prices of `count` cards in one machine, or of the system itself, for all cards together.
+    """Return the rental prices of `count` GPUs in one machine, or of the system itself, for all GPUs together.
 
-    **Formula** price of a card × count. Offers that are not comparable are left out.
+    **Formula** price of a GPU × count. Offers that are not comparable are left out.
     """
     theirs = [
         offer

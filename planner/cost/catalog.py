@@ -61,7 +61,7 @@ class CostCatalog:
 
     @cached_property
     def ownerships(self) -> tuple[Ownership, ...]:
-        """Return the kinds of places for owned cards, with their figures."""
+        """Return the kinds of places for owned GPUs, with their figures."""
         return read_records(self.folder / "ownership", Ownership)
 
     @property

@@ -9,6 +9,7 @@ from planner.base import Spec
 from planner.cost.finance import ceil_with_tolerance
 from planner.cost.terms import HOURS_PER_YEAR, DailyHours, Job, Run, Service, WorkUnit
 from planner.errors import SpecError
+from planner.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from planner.workload.workload import Inference, Workload
 
 if TYPE_CHECKING:
@@ -21,13 +22,11 @@ TRAINS: Final = "a service needs a plan for inference, and this plan trains"
 _LOAD_SAMPLES: Final = 240
 """Number of samples in a load profile: enough for a mean that is exact to a thousandth."""
 _DAYS_PER_WEEK: Final = 7
-_SECONDS_PER_DAY: Final = 86_400
-_SECONDS_PER_HOUR: Final = 3_600
 _MILLION: Final = 1_000_000
 
 
 class Throughput(Spec):
-    """Speed of all chosen cards together, estimated by `planner.performance` or measured."""
+    """Speed of all chosen GPUs together, estimated by `planner.performance` or measured."""
 
     tokens_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     samples_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -187,7 +186,7 @@ def required_groups(job: Service, throughput: Throughput) -> float:
     Raises:
         SpecError: If the requests per second of a group are unknown.
     """
-    return job.requests_per_day / _SECONDS_PER_DAY / _answered_per_second(job, throughput) / job.busy_fraction
+    return job.requests_per_day / SECONDS_PER_DAY / _answered_per_second(job, throughput) / job.busy_fraction
 
 
 def _answered_per_second(job: Service, throughput: Throughput) -> float:
@@ -208,7 +207,7 @@ def _run_demand(run: Run, throughput: Throughput | None) -> Demand:
         rented_hours=hours.total_hours,
         work_hours=hours.work_hours + hours.evaluation_hours,
         start_hours=hours.start_hours,
-        checkpoint_hours=run.checkpoint_seconds / _SECONDS_PER_HOUR,
+        checkpoint_hours=run.checkpoint_seconds / SECONDS_PER_HOUR,
         interval_hours=run.checkpoint_interval_hours,
         periods_per_year=run.repeats_per_year,
         stored_gb=run.checkpoint_gb + run.dataset_gb,
@@ -279,9 +278,9 @@ def run_hours(run: Run, throughput: Throughput | None) -> RunHours:
     work = _work_hours(run, throughput)
     is_exact = run.unit == "hours"
     written = work / run.checkpoint_interval_hours if run.checkpoint_interval_hours else 1.0
-    checkpoint = written * run.checkpoint_seconds / _SECONDS_PER_HOUR
+    checkpoint = written * run.checkpoint_seconds / SECONDS_PER_HOUR
     evaluation = work * run.evaluation_fraction
-    start = run.restart_seconds / _SECONDS_PER_HOUR
+    start = run.restart_seconds / SECONDS_PER_HOUR
     total = work + checkpoint + evaluation + start
     low, high = (
         (1.0, 1.0) if is_exact or throughput is None else (throughput.low_time_factor, throughput.high_time_factor)
@@ -311,7 +310,7 @@ def _work_hours(run: Run, throughput: Throughput | None) -> float:
     if per_second is None:
         hint = "Enter the job in hours, or a measured speed."
         raise SpecError("job.unit", f"the {unit} per second of these GPUs are unknown", hint)
-    return amount / per_second / _SECONDS_PER_HOUR
+    return amount / per_second / SECONDS_PER_HOUR
 
 
 def usd_per_million_tokens(usd_per_hour: float, throughput: Throughput | None) -> float | None:
@@ -321,7 +320,7 @@ def usd_per_million_tokens(usd_per_hour: float, throughput: Throughput | None) -
     """
     if throughput is None or throughput.tokens_per_second is None:
         return None
-    return usd_per_hour / (throughput.tokens_per_second * _SECONDS_PER_HOUR) * _MILLION
+    return usd_per_hour / (throughput.tokens_per_second * SECONDS_PER_HOUR) * _MILLION
 
 
 _MAX_SLOTS: Final = 4_096

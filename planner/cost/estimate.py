@@ -11,7 +11,7 @@ from planner.cost.demand import Demand, Throughput, demand_of, load_profile, req
 from planner.cost.figure import TEN_TO_NINETY
 from planner.cost.owning.accounting import break_even_utilization, payback_month
 from planner.cost.owning.costs import full_power_watts, place_of
-from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
+from planner.cost.owning.ownership_cost import accounting_servers, accounting_utilization, own_cost
 from planner.cost.rent_or_buy.case import RESALE, TIME, USE, RentOrBuyCase, UnknownFigureError, build_case, rented_at
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back, paid_until
 from planner.cost.rent_or_buy.decision import MOST_GROUPS, DecisionInputs, Hybrid, find_best_mix, make_decision
@@ -21,10 +21,9 @@ from planner.cost.renting.table import OfferRow
 from planner.cost.result import CostPoint, CostResult, Machines, RentalMode, RentCost
 from planner.cost.terms import CostTerms, Service
 from planner.hardware.gpu import Gpu
+from planner.units import MONTHS_PER_YEAR, WATTS_PER_KW
 
 _POINTS: Final = 60
-_MONTHS: Final = 12
-_WATTS: Final = 1_000
 _VAT: Final = "the offer's price excludes VAT, and the household electricity price includes it"
 _CAPACITY_NOTE: Final = "at full load, the plan's GPUs answer {:,.3g} requests per second, {:,.0f} at a time"
 _WAIT_NOTE: Final = "; at the peak of the service, the mean wait is at most {:.2g} s"
@@ -77,12 +76,12 @@ def estimate_cost(
     today: date,
     linked_cards: int | None = None,
 ) -> CostEstimate:
-    """Estimate the cost of the job on `count` cards at the given throughput, rented and owned.
+    """Estimate the cost of the job on `count` GPUs at the given throughput, rented and owned.
 
     `linked_cards` exchange data while they work, so that those of several servers need a network; None for all.
 
     Raises:
-        SpecError: If the terms name an offer of another card, or the job's hours cannot be computed.
+        SpecError: If the terms name an offer of another GPU, or the job's hours cannot be computed.
     """
     demand = demand_of(terms.job, throughput)
     market = RentalMarket(gpu, count, demand, terms.rent, catalog, today, linked_cards)
@@ -105,7 +104,7 @@ def _result_without_owning(inputs: _EstimateInputs, chosen: RentQuote | None, no
 
 
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
-    """Return the best mix of owned card groups and rented ones, or None if a mix does not apply.
+    """Return the best mix of owned GPU groups and rented ones, or None if a mix does not apply.
 
     It applies to services with an hourly offer and a limited number of groups. Rented machines are always on or scaled
     down as the job says, as in the decision.
@@ -128,45 +127,45 @@ def _rental_modes(market: RentalMarket, case: RentOrBuyCase | None) -> Iterator[
     demand = market.demand
     per_year = demand.periods_per_year
     for found in market.quotes():
-        rented = None if case is None else rented_at(case, found, demand).streams()
+        rented = None if case is None else rented_at(case, found, demand).cash_flows()
         yield RentalMode(
             mode=found.mode,
             provider=found.offer.provider,
             offer_id=found.offer.id,
             price_date=found.offer.price_date,
             usd=found.usd,
-            month_usd=None if per_year is None else found.usd * per_year / _MONTHS,
+            month_usd=None if per_year is None else found.usd * per_year / MONTHS_PER_YEAR,
             usd_per_gpu_hour=found.usd / (demand.rented_hours * market.count),
             horizon_usd=None if rented is None or case is None else rented.rent_usd(case.horizon_years),
         )
 
 
 def _machines(market: RentalMarket, result: CostResult, case: RentOrBuyCase | None) -> Machines:
-    groups = market.demand.groups if case is None else case.shape.groups
+    groups = market.demand.groups if case is None else case.setup.groups
     cards, watts = groups * market.count, market.gpu.drawn_watts
     return Machines(
         groups=groups,
         cards_per_group=market.count,
         cards=cards,
         rented=None if result.rent is None else result.rent.instances,
-        owned=None if case is None else case.shape.servers,
+        owned=None if case is None else case.setup.servers,
         power_watts=None if watts is None else cards * watts,
     )
 
 
 def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote | None, reason: str) -> CostResult:
-    streams, terms = case.streams(), inputs.terms
-    own = explain_ownership(
-        case, streams, inputs.market.demand, terms, inputs.market.gpu, inputs.throughput, inputs.market.catalog
+    flows, terms = case.cash_flows(), inputs.terms
+    own = own_cost(
+        case, flows, inputs.market.demand, terms, inputs.market.gpu, inputs.throughput, inputs.market.catalog
     )
     if chosen is None:
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
     rent = _with_footprint(inputs.rent_cost(chosen), chosen, case, inputs)
-    crossing = break_even(streams, case.horizon_years)
+    crossing = break_even(flows, case.horizon_years)
     held = inputs.market.demand.rented_hours_per_busy_hour
     crossing = crossing.evolve(
         gpu_hours=None if crossing.gpu_hours is None else crossing.gpu_hours * held,
-        **_accounting_figures(case, streams, rent, inputs),
+        **_accounting_figures(case, flows, rent, inputs),
     )
     return CostResult(
         rent=rent,
@@ -174,29 +173,31 @@ def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote
         break_even=crossing,
         curve=cost_curve(case, held),
         answer=make_decision(
-            DecisionInputs(case, streams, crossing, rent, own, terms, inputs.market.demand, inputs.throughput)
+            DecisionInputs(case, flows, crossing, rent, own, terms, inputs.market.demand, inputs.throughput)
         ),
         notes=_rental_notes(inputs, chosen),
     )
 
 
 def _accounting_figures(
-    case: RentOrBuyCase, streams: CashFlows, rent: RentCost, inputs: _EstimateInputs
+    case: RentOrBuyCase, flows: CashFlows, rent: RentCost, inputs: _EstimateInputs
 ) -> dict[str, float | int | None]:
-    servers, utilization = book_servers(case, streams, inputs.terms), book_utilization(case, streams)
-    hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
+    servers, utilization = accounting_servers(case, flows, inputs.terms), accounting_utilization(case, flows)
+    hours = hours_to_pay_back(flows.capex_usd, flows.rent_usd_per_hour, flows.own_usd_per_hour)
     held = inputs.market.demand.rented_hours_per_busy_hour
     usd_per_busy_hour = rent.usd_per_gpu_hour * held
     return {
-        "simple_gpu_hours": None if hours is None else hours * case.shape.count * held,
+        "simple_gpu_hours": None if hours is None else hours * case.setup.count * held,
         "books_utilization_fraction": break_even_utilization(servers, usd_per_busy_hour),
         "books_payback_months": payback_month(servers, utilization, usd_per_busy_hour),
     }
 
 
 def _with_footprint(rent: RentCost, chosen: RentQuote, case: RentOrBuyCase, inputs: _EstimateInputs) -> RentCost:
-    watts = full_power_watts(case.central, case.shape) / case.shape.groups * case.central["active_power_fraction"]
-    carbon = rented_footprint(chosen.offer, watts / _WATTS * inputs.market.demand.busy_hours, inputs.market.catalog)
+    watts = full_power_watts(case.central, case.setup) / case.setup.groups * case.central["active_power_fraction"]
+    carbon = rented_footprint(
+        chosen.offer, watts / WATTS_PER_KW * inputs.market.demand.busy_hours, inputs.market.catalog
+    )
     notes = (*rent.notes, _NO_CARBON) if carbon is None else rent.notes
     return rent.evolve(carbon=carbon, notes=notes)
 
@@ -204,15 +205,15 @@ def _with_footprint(rent: RentCost, chosen: RentQuote, case: RentOrBuyCase, inpu
 def cost_curve(case: RentOrBuyCase, rented_hours_per_busy_hour: float = 1.0) -> tuple[CostPoint, ...]:
     """Return the cumulative cost of renting and owning at 61 points over the horizon, in present value.
 
-    The GPU-hours are those that the job holds its cards, `rented_hours_per_busy_hour` for each hour of work.
+    The GPU-hours are those that the job holds its GPUs, `rented_hours_per_busy_hour` for each hour of work.
 
     The bands are the 10th to 90th percentiles of the hours of use and of the resale value.
     """
-    middle = case.streams()
-    low = case.streams({**_LOW, RESALE: TEN_TO_NINETY})
-    high = case.streams({name: -z for name, z in _LOW.items()} | {RESALE: -TEN_TO_NINETY})
+    middle = case.cash_flows()
+    low = case.cash_flows({**_LOW, RESALE: TEN_TO_NINETY})
+    high = case.cash_flows({name: -z for name, z in _LOW.items()} | {RESALE: -TEN_TO_NINETY})
     times = (case.horizon_years * step / _POINTS for step in range(_POINTS + 1))
-    gpu_hours_per_year = middle.busy_hours_per_year * case.shape.count * rented_hours_per_busy_hour
+    gpu_hours_per_year = middle.busy_hours_per_year * case.setup.count * rented_hours_per_busy_hour
     return tuple(
         CostPoint(
             years=years,

@@ -12,11 +12,11 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from planner.base import Spec
+from planner.units import HOURS_PER_DAY
 
 WorkUnit = Literal["tokens", "samples", "epochs", "steps", "hours"]
 HOURS_PER_YEAR: Final = 8_766.0
 """Hours in a year of 365.25 days."""
-_HOURS_PER_DAY: Final = 24
 _FIRST_DAY: Final = "2000-01-01"
 
 
@@ -87,7 +87,7 @@ class Service(Spec):
     @model_validator(mode="after")
     def _check_hourly_shares(self) -> Self:
         shares = self.hourly_shares
-        if shares and (len(shares) != _HOURS_PER_DAY or min(shares) < 0 or not 0 < sum(shares) < math.inf):
+        if shares and (len(shares) != HOURS_PER_DAY or min(shares) < 0 or not 0 < sum(shares) < math.inf):
             raise ValueError("hourly_shares needs 24 non-negative numbers that are not all zero")
         return self
 
@@ -114,7 +114,7 @@ DEFAULT_JOBS: Final[Mapping[str, Job]] = MappingProxyType(
 
 
 Side = Literal["rent", "buy"]
-"""Way to have cards; of cards that are owned already, "buy" means to use them."""
+"""Way to have GPUs; of GPUs that are owned already, "buy" means to use them."""
 RentMode = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
 RENT_MODES: Final[tuple[RentMode, ...]] = get_args(RentMode)
 CURRENT_DAYS: Final = 90

@@ -79,7 +79,7 @@ def read_answer(reply: HttpReply, host: str) -> Answer:
 
 
 def read_build(reply: HttpReply) -> str:
-    """Return the version of the server from its `buildinfo`; empty if it has none, as some have not."""
+    """Return the version of the server from its `buildinfo`; empty if the server has none."""
     try:
         data = parse_json(reply.content)["data"]
         return str(data["version"])[:40] if reply.status == 200 else ""

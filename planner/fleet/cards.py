@@ -1,4 +1,4 @@
-"""Samples of exporters as cards of a fleet: one card for each, whoever reports it, with our quantities and units."""
+"""Samples of exporters as GPUs of a fleet: one GPU for each, whoever reports it, with our quantities and units."""
 
 import math
 import re
@@ -34,7 +34,7 @@ _EXPORTERS_OWN_POD: Final = "exporter"
 
 
 class Work(NamedTuple):
-    """The work on a card, as its exporter says: the pod with its namespace and container, or the job of Slurm."""
+    """The work on a GPU, as its exporter says: the pod with its namespace and container, or the job of Slurm."""
 
     pod: str = ""
     namespace: str = ""
@@ -48,7 +48,7 @@ class Work(NamedTuple):
         return " ".join(part for part in (pod, self.job and f"job {self.job}") if part)
 
 
-class _Row(NamedTuple):
+class _MetricRow(NamedTuple):
     """Our metric for an exporter's. `known` are readings by value: most values come again and again."""
 
     exporter: Exporter
@@ -57,28 +57,28 @@ class _Row(NamedTuple):
     known: dict[float, Reading]
 
     def is_of(self, labels: Mapping[str, str]) -> bool:
-        """Return whether a series of the metric states it of a whole card, by its labels."""
+        """Return whether a series of the metric states it of a whole GPU, by its labels."""
         where = self.metric.where
         return self.exporter.ignored not in labels and (
             not where or all(labels.get(label) == wanted for label, wanted in where)
         )
 
 
-def _rows() -> dict[str, tuple[_Row, ...]]:
-    rows: dict[str, tuple[_Row, ...]] = {}
+def _all_metric_rows() -> dict[str, tuple[_MetricRow, ...]]:
+    rows: dict[str, tuple[_MetricRow, ...]] = {}
     for exporter in EXPORTERS:
         for metric in exporter.metrics:
-            row = _Row(exporter, metric, sum(map(len, rows.values())), {})
+            row = _MetricRow(exporter, metric, sum(map(len, rows.values())), {})
             rows[metric.name] = (*rows.get(metric.name, ()), row)
     return rows
 
 
-_ROWS: Final = _rows()
+_ROWS: Final = _all_metric_rows()
 
 
 @lru_cache(maxsize=4096)
-def rows_of(name: str) -> tuple[_Row, ...]:
-    """Return what a metric is of ours, by its exporter; a name with a site's prefix, such as `amd_`, is known too."""
+def metric_rows(name: str) -> tuple[_MetricRow, ...]:
+    """Return our metrics for an exporter's metric name, which may have a site's prefix such as `amd_`."""
     if name in _ROWS:
         return _ROWS[name]
     return tuple(row for row in _ROWS.get(_PREFIX.sub("", name, count=1), ()) if row.exporter.prefixed)
@@ -86,7 +86,7 @@ def rows_of(name: str) -> tuple[_Row, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FleetCard:
-    """A card or MIG instance of a fleet with its latest readings.
+    """A GPU or MIG instance of a fleet with its latest readings.
 
     `key` is its UUID, or its address and number where the exporter gives no UUID. `selector` are the labels that
     select its series. `work` is what runs on it, several if it is shared. `seen_seconds` is when it was last read, in
@@ -106,17 +106,17 @@ class FleetCard:
     is_silent: bool = False
 
     def value(self, name: str) -> float | None:
-        """Return the latest value of a quantity of the card or of its fixed properties, None if unknown or silent."""
+        """Return the latest value of a quantity of the GPU or of its fixed properties, None if unknown or silent."""
         reading = self.readings.get(name) if name in _READINGS else self.device.facts.get(name)
         return None if reading is None or (self.is_silent and name in _READINGS) else reading.value
 
     def is_at(self, host: str) -> bool:
-        """Return whether the card is in `host`, by its name or by an address that was scraped."""
+        """Return whether the GPU is in `host`, by its name or by an address that was scraped."""
         return host == self.host or any(instance.rpartition(":")[0] == host for instance in self.instances)
 
     @property
     def use(self) -> float | None:
-        """Return the utilization as a fraction: that of the whole card, or how long its engine was active."""
+        """Return the utilization as a fraction: that of the whole GPU, or how long its engine was active."""
         whole = self.value("utilization_fraction")
         return self.value("graphics_active_fraction") if whole is None else whole
 
@@ -128,15 +128,15 @@ class FleetCard:
 
 
 class CardReport(NamedTuple):
-    """The cards in a round of samples by key, and notes on what was merged or could not be read."""
+    """The GPUs in a round of samples by key, and notes on what was merged or could not be read."""
 
     cards: dict[str, FleetCard]
     notes: tuple[str, ...]
 
 
 @dataclass(slots=True)
-class _Gathered:
-    """Readings of one card as they come in; `ranks` say which metric each is from: the first in the table wins."""
+class _CardReadings:
+    """Readings of one GPU as they come in; `ranks` say which metric each is from: the first in the table wins."""
 
     exporter: Exporter
     labels: Mapping[str, str]
@@ -152,18 +152,18 @@ class _Gathered:
 
 
 def read_cards(samples: Iterable[MetricSample], rates: Iterable[MetricSample] = (), at: float = 0.0) -> CardReport:
-    """Return the cards in `samples` with our names and units, read at `at` (seconds since 1970).
+    """Return the GPUs in `samples` with our names and units, read at `at` (seconds since 1970).
 
     Those in `rates` are per second.
 
     Of two series that state the same, such as those of two Prometheus servers, the first counts, and a note says so.
     Values that are not finite and those that mean "not available" are missing, never 0.
     """
-    gathered: dict[_SeriesKey, _Gathered] = {}
+    gathered: dict[_SeriesKey, _CardReadings] = {}
     unreadable = 0
     for is_rate, source in ((False, samples), (True, rates)):
         for name, labels, value in source:
-            for row in rows_of(name):
+            for row in metric_rows(name):
                 metric, exporter = row.metric, row.exporter
                 if (metric.use == "rate") is not is_rate or not row.is_of(labels):
                     continue
@@ -180,8 +180,8 @@ def read_cards(samples: Iterable[MetricSample], rates: Iterable[MetricSample] = 
     return _report(_merged(gathered), unreadable, at)
 
 
-def _card_of(gathered: dict[_SeriesKey, _Gathered], exporter: Exporter, labels: Mapping[str, str]) -> _Gathered:
-    """Return the card of a series; its labels are looked at in full only at the first of them."""
+def _card_of(gathered: dict[_SeriesKey, _CardReadings], exporter: Exporter, labels: Mapping[str, str]) -> _CardReadings:
+    """Return the GPU of a series; its labels are looked at in full only at the first of them."""
     mig = labels.get(exporter.mig[0], "") if exporter.mig else ""
     instance = labels.get("instance", "")
     work = labels.get("exported_pod") or labels.get("pod", "")
@@ -189,7 +189,7 @@ def _card_of(gathered: dict[_SeriesKey, _Gathered], exporter: Exporter, labels: 
     card = gathered.get(key)
     if card is None:
         instance_id = (labels.get(exporter.uuid, ""), mig, labels.get(exporter.mig[-1], "")) if mig else None
-        card = gathered[key] = _Gathered(exporter, labels, instance_id)
+        card = gathered[key] = _CardReadings(exporter, labels, instance_id)
         card.instances[instance] = None
         found = _work_of(labels)
         if found.title:
@@ -200,18 +200,18 @@ def _card_of(gathered: dict[_SeriesKey, _Gathered], exporter: Exporter, labels: 
 def _work_of(labels: Mapping[str, str]) -> Work:
     found = {name: next((labels[one] for one in known if labels.get(one)), "") for name, known in POD_LABELS.items()}
     if "exported_pod" not in labels and _EXPORTERS_OWN_POD in found["pod"]:
-        # Labels of the target: Prometheus scraped a pod, and the exporter does not know whose the card is.
+        # Labels of the target: Prometheus scraped a pod, and the exporter does not know whose the GPU is.
         found |= {"pod": "", "namespace": "", "container": ""}
     return Work(**found)
 
 
-def _note_xid(card: _Gathered, labels: Mapping[str, str], value: float) -> None:
+def _note_xid(card: _CardReadings, labels: Mapping[str, str], value: float) -> None:
     number = labels.get("xid", str(int(value)) if math.isfinite(value) else "")
     if value and _NUMBER.fullmatch(number) and int(number):
         card.xid = int(number)
 
 
-def _note_value(card: _Gathered, row: _Row, value: float) -> None:
+def _note_value(card: _CardReadings, row: _MetricRow, value: float) -> None:
     ours, before = row.metric.ours, card.ranks.get(row.metric.ours)
     if before is not None and before <= row.rank:
         card.is_twice |= before == row.rank
@@ -233,9 +233,9 @@ def _reading(metric: FleetMetric, value: float) -> Reading:
     return checked_reading(BY_NAME[metric.ours], value * metric.scale)
 
 
-def _merged(gathered: Mapping[_SeriesKey, _Gathered]) -> dict[str, list[_Gathered]]:
-    """Return what was gathered by the key of the card: of a real UUID, whoever reports it; else by its address."""
-    merged: dict[str, list[_Gathered]] = {}
+def _merged(gathered: Mapping[_SeriesKey, _CardReadings]) -> dict[str, list[_CardReadings]]:
+    """Return what was gathered by the key of the GPU: of a real UUID, whoever reports it; else by its address."""
+    merged: dict[str, list[_CardReadings]] = {}
     for card in gathered.values():
         merged.setdefault(card_key(card.exporter, card.labels), []).append(card)
     for several in merged.values():
@@ -244,7 +244,7 @@ def _merged(gathered: Mapping[_SeriesKey, _Gathered]) -> dict[str, list[_Gathere
 
 
 def card_key(exporter: Exporter, labels: Mapping[str, str]) -> str:
-    """Return the key of the card of a series: its UUID, else its address and number; of a MIG instance with its id."""
+    """Return the key of the GPU of a series: its UUID, else its address and number; of a MIG instance with its id."""
     uuid = labels.get(exporter.uuid, "").removeprefix("GPU-").lower()
     if _NO_UUID.fullmatch(uuid):
         number = labels.get(exporter.number) or labels.get(exporter.bus) or uuid
@@ -262,13 +262,13 @@ def host_of_address(address: str) -> str:
     return address.rpartition(":")[0] or address
 
 
-def _host(card: _Gathered) -> str:
-    """Return the host that a card's labels name, or the address that was scraped without its port."""
+def _host(card: _CardReadings) -> str:
+    """Return the host that a GPU's labels name, or the address that was scraped without its port."""
     named = _named_host(card.info) or _named_host(card.labels)
     return named or host_of_address(card.labels.get("instance", "")) or "unknown host"
 
 
-def _report(merged: Mapping[str, list[_Gathered]], unreadable: int, at: float) -> CardReport:
+def _report(merged: Mapping[str, list[_CardReadings]], unreadable: int, at: float) -> CardReport:
     cards = {key: _fleet_card(key, several, at) for key, several in merged.items() if any(one.ranks for one in several)}
     notes = []
     twice = sum(
@@ -286,8 +286,8 @@ def _report(merged: Mapping[str, list[_Gathered]], unreadable: int, at: float) -
     return CardReport(cards, tuple(notes))
 
 
-def _is_reported_twice(several: list[_Gathered]) -> bool:
-    """Return whether two series state one quantity for the same work: pods that share a card are no repetition."""
+def _is_reported_twice(several: list[_CardReadings]) -> bool:
+    """Return whether two series state one quantity for the same work: pods that share a GPU are no repetition."""
     seen: set[tuple[tuple[Work, ...], str, int]] = set()
     for one in several:
         for ours, rank in one.ranks.items():
@@ -297,7 +297,7 @@ def _is_reported_twice(several: list[_Gathered]) -> bool:
     return False
 
 
-def _fleet_card(key: str, several: list[_Gathered], at: float) -> FleetCard:
+def _fleet_card(key: str, several: list[_CardReadings], at: float) -> FleetCard:
     first = several[0]
     values: dict[str, Reading] = {}
     for one in reversed(several):
@@ -327,7 +327,7 @@ def _fleet_card(key: str, several: list[_Gathered], at: float) -> FleetCard:
     )
 
 
-def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) -> Device:
+def _device(key: str, several: list[_CardReadings], facts: Mapping[str, Reading]) -> Device:
     def label(name: str) -> str:
         texts = (labels.get(name) for one in several for labels in (one.info, one.labels))
         return next((text for text in texts if text), "")
@@ -351,7 +351,7 @@ def _device(key: str, several: list[_Gathered], facts: Mapping[str, Reading]) ->
     )
 
 
-def _selector(card: _Gathered) -> dict[str, str]:
+def _selector(card: _CardReadings) -> dict[str, str]:
     wanted = (card.exporter.uuid, card.exporter.number, "instance", *card.exporter.mig[:1])
     return {name: card.labels[name] for name in wanted if card.labels.get(name)}
 

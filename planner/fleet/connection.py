@@ -6,14 +6,14 @@ Secrets are read when they are needed, from the environment, a file or the keyri
 import importlib
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from planner.base import Spec
+from planner.base import Spec, Stop
 from planner.errors import MissingPackageError, SpecError
 from planner.installation import package_command
 from planner.storage import UnreadableFileError, read_regular
@@ -107,7 +107,7 @@ class FleetConnection(Spec):
         pair = b64encode(f"{self.user}:{secret}".encode()).decode()
         return {**headers, "Authorization": f"Basic {pair}"}
 
-    def client(self, environment: Mapping[str, str], stop: Callable[[], bool] = lambda: False) -> "HttpClient":
+    def client(self, environment: Mapping[str, str], stop: Stop = lambda: False) -> "HttpClient":
         """Return a client that signs in; `stop` says whether the request was cancelled.
 
         Raises:

@@ -53,7 +53,7 @@ class FleetMetric(NamedTuple):
 
 
 class Exporter(NamedTuple):
-    """An exporter: where its series name the card, and its metrics; `alive` are metrics that every card has.
+    """An exporter: where its series name the GPU, and its metrics; `alive` are metrics that every GPU has.
 
     `prefixed` marks an exporter whose names may have a prefix of the site. `add` says how to export what is off.
     """
@@ -70,7 +70,7 @@ class Exporter(NamedTuple):
     mig: tuple[str, ...] = ()
     prefixed: bool = False
     ignored: str = ""
-    """Label of series that are of a part of the card, such as a tile."""
+    """Label of series that are of a part of the GPU, such as a tile."""
     add: str = ""
 
 
@@ -333,7 +333,7 @@ _OURS: Final = Exporter(
 )
 
 EXPORTERS: Final = (_DCGM, _NVIDIA_GPU_EXPORTER, _OURS, _AMD, _INTEL, _ALL_SMI, _NVITOP)
-"""Every exporter that is known; of a card that several of them report, the first one's readings count."""
+"""Every exporter that is known; of a GPU that several of them report, the first one's readings count."""
 EXPORTER_BY_KEY: Final = {exporter.key: exporter for exporter in EXPORTERS}
 """Exporters by key."""
 
@@ -359,10 +359,10 @@ POD_LABELS: Final[Mapping[str, tuple[str, ...]]] = {
     "container": ("exported_container", "container", "container_name", "kube_container"),
     "job": ("hpc_job", "job_id", "exported_job"),
 }
-"""Labels of the work on a card. Where both exist, Prometheus has renamed the exporter's own, which count, to
+"""Labels of the work on a GPU. Where both exist, Prometheus has renamed the exporter's own, which count, to
 `exported_…`: the others are of the exporter's pod."""
 HOST_LABELS: Final = ("Hostname", "hostname", "exported_hostname", "node", "kubernetes_node", "exported_instance")
-"""Labels that name the host of a card; without any, it is the address that was scraped."""
+"""Labels that name the host of a GPU; without any, it is the address that was scraped."""
 
 NOT_AVAILABLE: Final = frozenset(
     (

@@ -1,4 +1,4 @@
-"""A fleet over time: its cards with their latest readings, those that fell silent, and the diagnosis of each."""
+"""A fleet over time: its GPUs with their latest readings, those that fell silent, and the diagnosis of each."""
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from planner.errors import PlannerError
-from planner.fleet.cards import FleetCard, read_cards, rows_of
+from planner.fleet.cards import FleetCard, metric_rows, read_cards
 from planner.fleet.connection import FleetConnection
 from planner.fleet.last_day import CardDay, read_last_day
 from planner.fleet.prometheus import names_selector
@@ -41,14 +41,14 @@ _FOLLOWED: Final = frozenset(
         *("hardware_thermal_fraction", "software_thermal_fraction", "power_capped_fraction"),
     )
 )
-"""Quantities of cards whose course the diagnosis needs."""
+"""Quantities of GPUs whose last minutes the diagnosis needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """The state of a fleet at `at_seconds` (since 1970, by its server's clock).
 
-    `verdicts` are the diagnoses by the card's key, as far as there are any yet, `days` its last 24 hours, as far as a
+    `verdicts` are the diagnoses by the GPU's key, as far as there are any yet, `days` its last 24 hours, as far as a
     Prometheus holds them. `notes` say what is unusual.
     """
 
@@ -64,11 +64,11 @@ class Fleet:
 
     @property
     def host_names(self) -> tuple[str, ...]:
-        """Return the hosts of the cards, in order."""
+        """Return the hosts of the GPUs, in order."""
         return tuple(dict.fromkeys(card.host for card in self.cards))
 
     def cards_of(self, host: str) -> tuple[FleetCard, ...]:
-        """Return the cards of a host, in order."""
+        """Return the GPUs of a host, in order."""
         return tuple(card for card in self.cards if card.host == host)
 
 
@@ -87,13 +87,13 @@ class _Ring(NamedTuple):
             del self.times[0], self.values[0]
 
 
-_NOTHING: Final = _Ring(array("d"), array("d"))
+_NO_READINGS: Final = _Ring(array("d"), array("d"))
 
 
-class _HostPast(NamedTuple):
-    """The cards of one host over the last minutes, as a source for the diagnosis.
+class _LastMinutes(NamedTuple):
+    """The GPUs of one host over the last minutes, as a source for the diagnosis.
 
-    `end` is unknown, since the processes on a card are: the diagnosis then does without them.
+    `end` is unknown, since the processes on a GPU are: the diagnosis then does without them.
     """
 
     latest: Latest
@@ -106,7 +106,7 @@ class _HostPast(NamedTuple):
         return self.latest.inventory
 
     def series(self, owner: str, metric: str, /) -> ReadingSeries:
-        return self.rings.get((f"{_HOST} {self.host}" if owner == _HOST else owner, metric), _NOTHING)
+        return self.rings.get((f"{_HOST} {self.host}" if owner == _HOST else owner, metric), _NO_READINGS)
 
 
 def read_fleet(connections: Sequence[FleetConnection], environment: Mapping[str, str]) -> Fleet:
@@ -120,7 +120,7 @@ def read_fleet(connections: Sequence[FleetConnection], environment: Mapping[str,
     """
     watch = FleetWatch(open_source(connections, environment))
     watch.poll()
-    watch.fill_past()
+    watch.load_last_minutes()
     watch.read_last_day()
     return watch.diagnose()
 
@@ -128,7 +128,7 @@ def read_fleet(connections: Sequence[FleetConnection], environment: Mapping[str,
 class FleetWatch:
     """Keeps a fleet up to date from one poll of its source to the next; memory stays the same however long it runs.
 
-    Cards that are no longer reported stay, as silent, for a day. Not thread-safe: it belongs to one thread at a time.
+    GPUs that are no longer reported stay, as silent, for a day. Not thread-safe: it belongs to one thread at a time.
     """
 
     def __init__(self, source: FleetSource) -> None:
@@ -142,7 +142,7 @@ class FleetWatch:
         self._day_at = float("-inf")
 
     def poll(self) -> Fleet:
-        """Ask the source, and return the fleet with the diagnoses so far; `diagnose` makes new ones.
+        """Poll the source, and return the fleet with the existing diagnoses; `diagnose` makes new ones.
 
         Raises:
             PlannerError: If the source cannot be read; the fleet stays as it was.
@@ -169,8 +169,8 @@ class FleetWatch:
         self.fleet = self._state(poll, tuple(notes))
         return self.fleet
 
-    def fill_past(self) -> None:
-        """Read the last minutes of all cards from a Prometheus, so that the first diagnosis need not wait.
+    def load_last_minutes(self) -> None:
+        """Read the last minutes of all GPUs from a Prometheus, so that the first diagnosis need not wait.
 
         Raises:
             PlannerError: If the source cannot be read.
@@ -180,7 +180,7 @@ class FleetWatch:
             return
         window, step = _window_seconds(fleet.interval_seconds), max(round(fleet.interval_seconds), 1)
         start = fleet.at_seconds - window
-        names = [name for name in source.names[0] if any(row.metric.ours in _FOLLOWED for row in rows_of(name))]
+        names = [name for name in source.names[0] if any(row.metric.ours in _FOLLOWED for row in metric_rows(name))]
         answer = source.server.query_range(names_selector(names), start, fleet.at_seconds - step, step)
         rounds: dict[float, list[MetricSample]] = {}
         for series in answer.series:
@@ -209,7 +209,7 @@ class FleetWatch:
             self.fleet = replace(fleet, days=self._days)
 
     def diagnose(self, hosts: Sequence[str] | None = None) -> Fleet:
-        """Diagnose the cards of `hosts`, by default of all, and return the fleet with the new verdicts.
+        """Diagnose the GPUs of `hosts`, by default of all, and return the fleet with the new verdicts.
 
         Raises:
             ValueError: If there was no poll yet.
@@ -229,10 +229,6 @@ class FleetWatch:
         self.fleet = replace(fleet, verdicts=dict(self._verdicts))
         return self.fleet
 
-    def course(self, key: str, name: str) -> tuple[float, ...]:
-        """Return the latest values of a quantity of a card, oldest first, for a sparkline."""
-        return tuple(self._rings.get((key, name), _NOTHING).values)
-
     def _diagnosed(self, host: str, cards: Sequence[FleetCard], fleet: Fleet) -> Iterator[tuple[str, Verdict]]:
         devices = tuple(card.device for card in cards)
         latest = Latest()
@@ -240,10 +236,10 @@ class FleetWatch:
         name = next((name for name in fleet.hosts if any(card.is_at(name) for card in cards)), host)
         at = fleet.at_seconds
         latest.note_sample(Sample(at, at, {card.key: card.readings for card in cards}, fleet.hosts.get(name, {})))
-        past = _HostPast(latest, self._rings, name)
+        last_minutes = _LastMinutes(latest, self._rings, name)
         seconds = _window_seconds(fleet.interval_seconds)
         for card in cards:
-            yield card.key, diagnose(past, card.key, at, seconds)
+            yield card.key, diagnose(last_minutes, card.key, at, seconds)
 
     def _note_card(self, key: str, at: float, readings: Mapping[str, Reading]) -> None:
         for name, reading in readings.items():
@@ -258,7 +254,7 @@ class FleetWatch:
             ring.note(at, reading.value)
 
     def _note_resets(self, cards: Mapping[str, FleetCard]) -> list[str]:
-        """Return a note on energy counters that fell: the card or its driver started anew."""
+        """Return a note on energy counters that fell: the GPU or its driver started anew."""
         reset = 0
         for key, card in cards.items():
             total = card.value("energy_joules")

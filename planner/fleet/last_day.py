@@ -1,19 +1,19 @@
-"""The last 24 hours of a fleet's cards at a Prometheus: the energy that they used, and how long they were idle."""
+"""The last 24 hours of a fleet's GPUs at a Prometheus: the energy that they used, and how long they were idle."""
 
 from typing import Final, NamedTuple
 
-from planner.fleet.cards import card_key, rows_of
+from planner.fleet.cards import card_key, metric_rows
 from planner.fleet.prometheus import NAME_LABEL, Prometheus, over_last_day
 from planner.monitor.diagnosis.rule import IDLE
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
+from planner.units import SECONDS_PER_DAY
 
-DAY_SECONDS: Final = 86_400
 _STEP_SECONDS: Final = 60
-_STEPS: Final = DAY_SECONDS // _STEP_SECONDS
+_STEPS: Final = SECONDS_PER_DAY // _STEP_SECONDS
 
 
 class CardDay(NamedTuple):
-    """A card's energy in the last 24 hours, for which share of them its power is held, and its idle time if known."""
+    """A GPU's energy in the last 24 hours, for which share of them its power is held, and its idle time if known."""
 
     joules: float
     held_fraction: float
@@ -21,13 +21,13 @@ class CardDay(NamedTuple):
 
 
 def read_last_day(server: Prometheus, names: tuple[str, ...]) -> dict[str, CardDay]:
-    """Return what the server holds of the last 24 hours, by the card's key; `names` are the metrics that it has.
+    """Return what the server holds of the last 24 hours, by the GPU's key; `names` are the metrics that it has.
 
     **Formula** The energy is the sum of the power at each minute × 60 s. Idle are the minutes with a utilization below
     that of the diagnosis.
 
-    **Assumes** that of minutes that several series of a card hold, such as those of two servers, each has the mean of
-    them: a card has another series for each pod.
+    **Assumes** that of minutes that several series of a GPU hold, such as those of two servers, each has the mean of
+    them: a GPU has another series for each pod.
 
     Raises:
         NetworkError: If the server cannot be reached or does not answer as Prometheus does.
@@ -54,17 +54,17 @@ class _Minutes(NamedTuple):
 def _minutes(
     server: Prometheus, names: tuple[str, ...], quantity: str, below: float | None = None
 ) -> dict[str, _Minutes]:
-    """Return the minutes of a quantity by the card's key; of those in which it is `below`, if that is given."""
+    """Return the minutes of a quantity by the GPU's key; of those in which it is `below`, if that is given."""
     rows = [
         (name, row)
         for name in names
-        for row in rows_of(name)
+        for row in metric_rows(name)
         if row.metric.ours == quantity and row.metric.use == "value"
     ]
     sums: dict[tuple[str, int], list[float]] = {}
     limits = {name: None if below is None else below / row.metric.scale for name, row in rows}
     for place, function in enumerate(("sum_over_time", "count_over_time") if rows else ()):
-        query = over_last_day(function, limits, DAY_SECONDS, _STEP_SECONDS)
+        query = over_last_day(function, limits, SECONDS_PER_DAY, _STEP_SECONDS)
         for one in server.query(query).series:
             for name, row in rows:
                 if one.labels.get(NAME_LABEL) == name and one.values and row.is_of(one.labels):

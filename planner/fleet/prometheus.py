@@ -1,10 +1,11 @@
 """Queries to a Prometheus, or to what has its HTTP API: Thanos, Mimir, VictoriaMetrics, a proxy of Grafana."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
+from planner.base import Stop
 from planner.fleet.answers import Answer, read_answer, read_build
 from planner.fleet.connection import FleetConnection
 
@@ -25,7 +26,7 @@ class Prometheus:
         self,
         connection: FleetConnection,
         environment: Mapping[str, str],
-        stop: Callable[[], bool] = lambda: False,
+        stop: Stop = lambda: False,
     ) -> None:
         self._base = connection.url.rstrip("/").removesuffix("/api/v1")
         self._host = connection.address

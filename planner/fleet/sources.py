@@ -1,4 +1,4 @@
-"""Sources of a fleet: a Prometheus that is polled for all cards at once, or exporters that are scraped one by one."""
+"""Sources of a fleet: a Prometheus that is polled for all GPUs at once, or exporters that are scraped one by one."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,9 +9,10 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple, Protocol
 
+from planner.base import Stop
 from planner.errors import PlannerError
 from planner.fleet.answers import Answer, AnswerSeries, scrape_content
-from planner.fleet.cards import card_key, host_of_address, rows_of
+from planner.fleet.cards import card_key, host_of_address, metric_rows
 from planner.fleet.connection import FleetConnection
 from planner.fleet.exporters import EXPORTERS, HOST_QUERIES, Exporter, FleetMetric
 from planner.fleet.prometheus import (
@@ -54,7 +55,7 @@ SERVING_SECONDS: Final = 300
 class Poll(NamedTuple):
     """Answer of a source at `at` (seconds since 1970 by its clock).
 
-    `seen` is when a card was last read, by its key; of the others it is `at`. `growth` are the servers' counters over
+    `seen` is when a GPU was last read, by its key; of the others it is `at`. `growth` are the servers' counters over
     `growth_seconds`, `gauges` their values now. `notes` say what is unusual, such as a part that is missing.
     """
 
@@ -80,10 +81,10 @@ class FleetSource(Protocol):
         """Return the name of the source for messages."""
 
     def poll(self) -> Poll:
-        """Return the latest samples of all cards."""
+        """Return the latest samples of all GPUs."""
 
 
-class _Found(NamedTuple):
+class _Discovery(NamedTuple):
     """Contents of a Prometheus: the metrics by whether they are values or rates, and the scrape interval."""
 
     values: tuple[str, ...]
@@ -97,7 +98,7 @@ class _Found(NamedTuple):
 
 
 class PrometheusSource:
-    """The cards that a Prometheus knows, in three requests a poll, however many there are.
+    """The GPUs that a Prometheus knows, in three requests a poll, however many there are.
 
     Which exporters it scrapes, and how often, is found at the first poll and again from time to time. `clock` is this
     machine's, to notice that the server's differs.
@@ -105,20 +106,20 @@ class PrometheusSource:
 
     def __init__(self, server: Prometheus, address: str, clock: Callable[[], float] = time.time) -> None:
         self.server, self.title, self._clock = server, address, clock
-        self._found: _Found | None = None
+        self._found: _Discovery | None = None
         self._polls = 0
 
     @property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the metrics of cards that the server has: those of values, and those of which a rate counts."""
+        """Return the metrics of GPUs that the server has: those of values, and those of which a rate counts."""
         return (self._found.values, self._found.rates) if self._found else ((), ())
 
     def poll(self) -> Poll:
-        """Return the latest samples of all cards, hosts and inference servers.
+        """Return the latest samples of all GPUs, hosts and inference servers.
 
         Raises:
             NetworkError: If the server cannot be reached or does not answer as Prometheus does.
-            PlannerError: If it refuses a query, or has no metrics of cards.
+            PlannerError: If it refuses a query, or has no metrics of GPUs.
         """
         if self._found is None or self._polls % _POLLS_PER_DISCOVERY == 0:
             self._found = self._discover()
@@ -152,11 +153,11 @@ class PrometheusSource:
             (*_notes(at, asked, answered, found), *dict.fromkeys((*values.warnings, *rates.warnings, *seen.warnings))),
         )
 
-    def _discover(self) -> _Found:
+    def _discover(self) -> _Discovery:
         known = (*_KNOWN, *(f"[a-z][a-z0-9]*_{name}" for name in _PREFIXED), *_PLAIN_ENGINE, *_GROWING_ENGINE, _NODE)
         counts = self.server.query(f"count by (__name__) ({names_selector(known)})").series
         number = {one.labels["__name__"]: one.values[-1][1] for one in counts if "__name__" in one.labels}
-        cards = {name: rows_of(name) for name in sorted(number) if rows_of(name)}
+        cards = {name: metric_rows(name) for name in sorted(number) if metric_rows(name)}
         alive = _alive_names(number)
         if not alive:
             titles = ", ".join(exporter.title for exporter in EXPORTERS)
@@ -164,7 +165,7 @@ class PrometheusSource:
                 f"{self.title} has no metrics of GPUs now",
                 f"Known exporters: {titles}. Check in its Targets page that one is scraped and up.",
             )
-        return _Found(
+        return _Discovery(
             tuple(name for name, rows in cards.items() if any(row.metric.use != "rate" for row in rows)),
             tuple(name for name, rows in cards.items() if any(_is_fast(row.metric) for row in rows)),
             tuple(name for name, rows in cards.items() if any(row.metric.use == "rate" for row in rows)),
@@ -201,7 +202,7 @@ class ScrapeSource:
         self,
         connections: Sequence[FleetConnection],
         environment: Mapping[str, str],
-        stop: Callable[[], bool] = lambda: False,
+        stop: Stop = lambda: False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.title = ", ".join(connection.address for connection in connections)
@@ -212,7 +213,7 @@ class ScrapeSource:
         self._at: float | None = None
 
     def poll(self) -> Poll:
-        """Return a scrape of each exporter; the cards of one that does not answer are silent, and a note says why.
+        """Return a scrape of each exporter; the GPUs of one that does not answer are silent, and a note says why.
 
         Raises:
             PlannerError: If none of them can be read, with the reason of the first.
@@ -243,7 +244,7 @@ class ScrapeSource:
         """Return the increase per second of each counter since the last scrape; a counter that fell was reset."""
         rates, now = [], dict[tuple[str, str], tuple[float, float]]()
         for name, labels, value in samples:
-            if not any(row.metric.use == "rate" for row in rows_of(name)):
+            if not any(row.metric.use == "rate" for row in metric_rows(name)):
                 continue
             series = (name, str(sorted(labels.items())))
             now[series] = at, value
@@ -255,7 +256,7 @@ class ScrapeSource:
         return rates
 
 
-def _notes(at: float, asked: float, answered: float, found: _Found) -> list[str]:
+def _notes(at: float, asked: float, answered: float, found: _Discovery) -> list[str]:
     """Return notes on a clock that differs, beyond the time that the answer took, and on rare scrapes."""
     notes = []
     ahead, behind = at - answered, asked - at
@@ -268,7 +269,7 @@ def _notes(at: float, asked: float, answered: float, found: _Found) -> list[str]
 
 
 def _reader(
-    connection: FleetConnection, environment: Mapping[str, str], stop: Callable[[], bool]
+    connection: FleetConnection, environment: Mapping[str, str], stop: Stop
 ) -> Callable[[], list[MetricSample]]:
     if connection.is_remote:
         client = connection.client(environment, stop)
@@ -317,7 +318,7 @@ def _is_fast(metric: FleetMetric) -> bool:
 
 
 def _alive_names(number: Mapping[str, float]) -> tuple[str, ...]:
-    """Return for each exporter the metric that most of its cards have, with the prefix that the site gave it."""
+    """Return for each exporter the metric that most of its GPUs have, with the prefix that the site gave it."""
     names = []
     for exporter in EXPORTERS:
         found = [name for name in number if _is_alive(name, exporter)]
@@ -327,14 +328,14 @@ def _alive_names(number: Mapping[str, float]) -> tuple[str, ...]:
 
 
 def _is_alive(name: str, exporter: Exporter) -> bool:
-    return any(row.exporter is exporter and row.metric.name in exporter.alive for row in rows_of(name))
+    return any(row.exporter is exporter and row.metric.name in exporter.alive for row in metric_rows(name))
 
 
 def _last_seen(samples: Iterable[MetricSample], now: float) -> dict[str, float]:
-    """Return when each card was last read, by its key: no later than `now`, and of what is no number long ago."""
+    """Return when each GPU was last read, by its key: no later than `now`, and of what is no number long ago."""
     seen: dict[str, float] = {}
     for name, labels, at in samples:
-        for row in rows_of(name):
+        for row in metric_rows(name):
             key = card_key(row.exporter, labels)
             seen[key] = min(max(seen.get(key, 0.0), at), now)
     return seen
@@ -343,7 +344,7 @@ def _last_seen(samples: Iterable[MetricSample], now: float) -> dict[str, float]:
 def open_source(
     connections: Sequence[FleetConnection],
     environment: Mapping[str, str],
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> "PrometheusSource | ScrapeSource":
     """Return the source at these addresses: one Prometheus, or exporters and saved scrapes.
 

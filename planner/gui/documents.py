@@ -83,9 +83,9 @@ class Documents(QObject):
         Raises:
             PlannerError: If the plan has no card of one kind, or one of the plans cannot be evaluated.
         """
-        from planner.plan.beside import share_cards  # few cards have several models
+        from planner.plan.shared_gpus import share_gpus  # few cards have several models
 
-        shared = share_cards(self._workspace.plan, [other], self._workspace.catalog)
+        shared = share_gpus(self._workspace.plan, [other], self._workspace.catalog)
         self._workspace.apply(f"beside {other.model.id}", workload=shared.plan.workload)
         box = QMessageBox(QMessageBox.Icon.Information, "GPUs shared with another plan", "", parent=self._window)
         box.setText("\n\n".join(beside_sentences(shared.neighbours)))

@@ -33,7 +33,7 @@ from planner.workload.choices import Goal
 from planner.workload.workload import Training
 
 if TYPE_CHECKING:
-    from planner.plan.money import PlanCost
+    from planner.plan.cost import PlanCost
 
 _SHORTEST = 8
 _SHORTER: Final = (
@@ -319,7 +319,7 @@ class PlanBar(QWidget):
         today = datetime.now(UTC).date()
 
         def compute_plan_cost() -> "PlanCost":
-            from planner.plan.money import evaluate_cost  # not needed to open the window
+            from planner.plan.cost import evaluate_cost  # not needed to open the window
 
             return evaluate_cost(evaluation, catalog, today)
 

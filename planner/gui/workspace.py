@@ -25,7 +25,7 @@ from planner.workload.workload import Inference, Training, Workload
 
 if TYPE_CHECKING:
     from planner.monitor.readings.inventory import Device
-    from planner.plan.money import PlanCost
+    from planner.plan.cost import PlanCost
 
 Detection = Literal["pending", "done", "failed"]
 GESTURE_IDLE_MS: Final = 1000

@@ -119,10 +119,10 @@ def save_launch_files(settings: LaunchSettings, folder: Path) -> None:
 
 
 def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFacts:
-    """Return what is known of `plan` on its cards, with the settings that `launcher` uses.
+    """Return what is known of `plan` on its GPUs, with the settings that `launcher` uses.
 
     Raises:
-        SpecError: If the plan is for another program or task, names no card or several kinds, or was traced.
+        SpecError: If the plan is for another program or task, names no GPU or several kinds, or was traced.
     """
     workload = plan.workload
     if plan.model.trace is not None:

@@ -123,7 +123,7 @@ def _recipe_in_place(placed: PlacedJob, place: LaunchPlace, path: Path) -> Recip
 
 
 def _with_slurm_cards(recipe: Recipe, text: str) -> Recipe:
-    """Return `recipe` with the number of cards in the `#SBATCH` lines of its script, if there are any."""
+    """Return `recipe` with the number of GPUs in the `#SBATCH` lines of its script, if there are any."""
     each, nodes = _SLURM_CARDS.search(text), _SLURM_NODES.search(text)
     return recipe if each is None else recipe.evolve(cards=int(each[1]) * (int(nodes[1]) if nodes else 1))
 

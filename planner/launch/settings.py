@@ -112,9 +112,9 @@ class Measurement(NamedTuple):
 
 
 class LaunchFacts(NamedTuple):
-    """The facts of a plan that programs and places need: its evaluation, and how many cards each node has.
+    """The facts of a plan that programs and places need: its evaluation, and how many GPUs each node has.
 
-    `workload` has all defaults filled in, those of the engine on this card included. `offer` is the rental offer that
+    `workload` has all defaults filled in, those of the engine on this GPU included. `offer` is the rental offer that
     the plan names.
     """
 
@@ -128,7 +128,7 @@ class LaunchFacts(NamedTuple):
 
     @property
     def cards(self) -> int:
-        """Return the number of cards on all nodes."""
+        """Return the number of GPUs on all nodes."""
         return self.nodes * self.cards_per_node
 
     @property
@@ -167,7 +167,7 @@ class Launcher(NamedTuple):
     """A program that plans are written for; `profiles` are the programs of a workload that it runs.
 
     `complete` sets what a plan leaves open and the program needs, so that the plan is estimated as it will run.
-    `measure` returns the commands that measure a job on the real cards; without it they are lines of PyTorch. `reader`
+    `measure` returns the commands that measure a job on the real GPUs; without it they are lines of PyTorch. `reader`
     reads the command of a program that is no training file's, and `objectives` are those that it can train.
     """
 
@@ -184,7 +184,7 @@ class Launcher(NamedTuple):
 
 
 class LaunchPlace(NamedTuple):
-    """A place that programs run in, such as a cluster; `card_names` are its names of cards by catalog id.
+    """A place that programs run in, such as a cluster; `card_names` are its names of GPUs by catalog id.
 
     `holds_configs` is whether its own files hold those of programs. `read` returns the job in a parsed YAML file of
     this place, None if the file is of another place.
@@ -202,9 +202,9 @@ class LaunchPlace(NamedTuple):
 
 
 class PlacedJob(NamedTuple):
-    """The job that a file of a place describes: its script or its words, variables, number of cards, and their name.
+    """The job that a file of a place describes: its script or its words, variables, number of GPUs, and their name.
 
-    `profile` is that of a slice of a card (MIG).
+    `profile` is that of a slice of a GPU (MIG).
     """
 
     script: str = ""

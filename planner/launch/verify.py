@@ -1,4 +1,4 @@
-"""Commands that measure on the real cards what a plan estimates, each with the figures that its output should show.
+"""Commands that measure on the real GPUs what a plan estimates, each with the figures that its output should show.
 
 What they print is read by `planner.memory.logs.read`, and compared by `planner.plan.logs.comparison.compare_plan`.
 """

@@ -1,4 +1,4 @@
-"""Alerts on temperature, memory, idle cards, ended processes, Xid errors, and cards that are lost or silent."""
+"""Alerts on temperature, memory, idle GPUs, ended processes, Xid errors, and GPUs that are lost or silent."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -39,7 +39,7 @@ class AlertKind(StrEnum):
 
 
 class Alert(NamedTuple):
-    """One alert about one card, or about all (`device` None), at a monotonic time.
+    """One alert about one GPU, or about all (`device` None), at a monotonic time.
 
     `seen` is the value that crossed the threshold, or the number of the Xid; `fault` is why there is silence.
     """
@@ -144,7 +144,7 @@ class AlertWatch:
                 yield Alert(AlertKind.LOST, device, now)
 
     def _silence_alerts(self, latest: Latest, now: float) -> Iterator[Alert]:
-        """Yield one alert for each card that fell silent, and one if all cards did, whatever the reason becomes."""
+        """Yield one alert for each GPU that fell silent, and one if all GPUs did, whatever the reason becomes."""
         faults = {fault.uuid: fault for fault in latest.inventory.faults if fault.kind in _SILENCES}
         before, self._silent = self._silent, frozenset(faults)
         devices = {device.uuid: device for device in latest.inventory.devices}
@@ -163,7 +163,7 @@ class AlertWatch:
     def _ended_process_alerts(self, latest: Latest, now: float) -> Iterator[Alert]:
         before, devices = self._processes or {}, {device.uuid: device for device in latest.inventory.devices}
         self._processes = {(process.uuid, process.pid): process for process in latest.processes}
-        # The processes on a silent card are not listed, but nobody knows that they ended.
+        # The processes on a silent GPU are not listed, but nobody knows that they ended.
         silent = latest.inventory.silent_uuids
         self._processes |= {key: process for key, process in before.items() if key[0] in silent}
         for key in before.keys() - self._processes.keys():
@@ -173,6 +173,6 @@ class AlertWatch:
 
 
 def _highest_utilization(device: Device, latest: Latest) -> float | None:
-    """Return the highest utilization of any engine: a card that only encodes video looks idle by the SMs alone."""
+    """Return the highest utilization of any engine: a GPU that only encodes video looks idle by the SMs alone."""
     readings = (latest.reading(device.uuid, name).value for name in _ENGINE_METRICS)
     return max((value for value in readings if value is not None), default=None)

@@ -1,4 +1,4 @@
-"""Setup check of the NVML binding, the driver, the readings of every card, and active faults, with advice."""
+"""Setup check of the NVML binding, the driver, the readings of every GPU, and active faults, with advice."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class SetupCheck(NamedTuple):
 def check_setup(
     latest: Latest, environment: HostEnvironment, pci_cards: Mapping[str, PowerState], binding_version: str | None
 ) -> tuple[SetupCheck, ...]:
-    """Return the results of all checks; `pci_cards` are the cards that the system lists without the driver."""
+    """Return the results of all checks; `pci_cards` are the GPUs that the system lists without the driver."""
     return (
         _binding_check(binding_version),
         _driver_check(latest),
@@ -137,21 +137,21 @@ def _sampling_cost_checks(latest: Latest) -> tuple[SetupCheck, ...]:
 
 
 def current_blocking_fault(latest: Latest) -> Fault | None:
-    """Return the fault that prevents reading all cards; None if a card can be read or no fault is known."""
+    """Return the fault that prevents reading all GPUs; None if a GPU can be read or no fault is known."""
     if any(device.state == "running" for device in latest.inventory.devices):
         return None
     return _worst_fault(latest)
 
 
 def readings_blocking_fault(latest: Latest) -> Fault | None:
-    """Return the fault that prevented reading all cards; None if any card has been read."""
+    """Return the fault that prevented reading all GPUs; None if any GPU has been read."""
     if any(latest.readings(device.uuid) for device in latest.inventory.devices):
         return None
     return _worst_fault(latest)
 
 
 def unavailable_error(fault: Fault) -> MonitorUnavailableError:
-    """Return the error for a fault that prevents reading all cards."""
+    """Return the error for a fault that prevents reading all GPUs."""
     detail = f" ({fault.detail})" if fault.detail else ""
     see_also = "" if fault.kind in LINK_FAULTS else "See also: gpu-planner monitor --doctor"
     hint = " ".join(filter(None, (fault.description.remedy, see_also)))

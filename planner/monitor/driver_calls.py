@@ -20,7 +20,7 @@ class CallGivenUpError(BaseException):
 class DriverCalls:
     """Calls of one driver or library, made from one thread at a time.
 
-    `hanging` holds the calls that were given up and have not returned, by card.
+    `hanging` holds the calls that were given up and have not returned, by GPU.
     """
 
     def __init__(self) -> None:
@@ -79,23 +79,23 @@ class DriverCalls:
 
 
 ALL_CARDS: Final = ""
-"""Subject of a driver call that concerns no single card."""
+"""Subject of a driver call that concerns no single GPU."""
 
 _FIRST_PAUSE_SECONDS: Final = 1.0
-# Shorter than the time after which a sampler that reads no card is killed.
+# Shorter than the time after which a sampler that reads no GPU is killed.
 _LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
 class HangingCallError(Exception):
-    """A driver call does not return; its card must not be read until it does."""
+    """A driver call does not return; its GPU must not be read until it does."""
 
 
 class DriverReader:
     """Reads the driver in a thread of its own, and waits for no call longer than `hang_seconds`.
 
-    A call that lasts longer is left behind with its thread, and its card is silent: until the call returns, and then
-    for a pause that doubles each time, since each such call delays all other cards. So there is at most one call at a
-    time besides those that hang, of which each card has at most one.
+    A call that lasts longer is left behind with its thread, and its GPU is silent: until the call returns, and then
+    for a pause that doubles each time, since each such call delays all other GPUs. So there is at most one call at a
+    time besides those that hang, of which each GPU has at most one.
     """
 
     def __init__(self, calls: DriverCalls, hang_seconds: float) -> None:
@@ -107,11 +107,11 @@ class DriverReader:
 
     @property
     def silent(self) -> Mapping[str, PendingCall]:
-        """Return the silent cards with the calls that hang or hung; `ALL_CARDS` for none in particular."""
+        """Return the silent GPUs with the calls that hang or hung; `ALL_CARDS` for none in particular."""
         return self._silent
 
     def end_pauses(self, now: float) -> None:
-        """Let cards speak again whose call has returned, and whose pause is over at the monotonic time `now`."""
+        """Read GPUs again whose call has returned and whose pause is over at the monotonic time `now`."""
         for card in self._silent.keys() - self._calls.hanging.keys():
             if card not in self._pause_ends:
                 self._pause_ends[card] = now + self._pauses[card].next_seconds()

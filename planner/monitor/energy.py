@@ -1,4 +1,4 @@
-"""Energy that cards used in a period: from the cards' own counters, or integrated from their power."""
+"""Energy that GPUs used in a period: from the GPUs' own counters, or integrated from their power."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.monitor.history import History
-from planner.monitor.history.series import Floats
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.protocols import ReadingSeries
 from planner.monitor.readings.sample import late_seconds
+from planner.monitor.series import Floats
 
 # A counter is updated about every 100 ms (ml.energy, on measuring GPU energy).
 _STANDING_SECONDS: Final = 2.0
@@ -23,9 +23,9 @@ class UsedEnergy(NamedTuple):
 
 
 def energy_used(history: History, devices: Iterable[Device], start: float, end: float) -> UsedEnergy | None:
-    """Return the energy that `devices` used from `start` to `end` (monotonic seconds); None if no card's is known.
+    """Return the energy that `devices` used from `start` to `end` (monotonic seconds); None if no GPU's is known.
 
-    The energy of a MIG instance is part of its card's energy; see `card_energy`.
+    The energy of a MIG instance is part of its GPU's energy; see `card_energy`.
     """
     cards = [device.uuid for device in devices if device.mig_parent is None]
     found = (
@@ -41,12 +41,12 @@ def energy_used(history: History, devices: Iterable[Device], start: float, end: 
 def card_energy(
     counter: ReadingSeries, power: ReadingSeries, start: float = -np.inf, end: float = np.inf
 ) -> UsedEnergy | None:
-    """Return the energy of one card from `start` to `end`, from its counter and its power; None if it is not known.
+    """Return the energy of one GPU from `start` to `end`, from its counter and its power; None if it is not known.
 
     **Formula** The sum of the counter's increases. Without a counter, and while it stands still, ∫ P dt by the
     trapezoidal rule, gaps excluded.
 
-    **Assumes** that a counter that does not grow for two seconds although the card draws power is broken, and that one
+    **Assumes** that a counter that does not grow for two seconds although the GPU draws power is broken, and that one
     that falls was reset.
     """
     counted = _Readings.between(counter, start, end)

@@ -41,7 +41,7 @@ BAD_TEXT: Final = -1
 """Return code for an NVML string that cannot be decoded; it is ours, not one of NVML's codes."""
 
 CARD_GONE_CODES: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
-"""NVML codes after which the card must not be queried again."""
+"""NVML codes after which the GPU must not be queried again."""
 SESSION_OVER_CODES: Final = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH})
 """NVML codes after which NVML must be initialized again."""
 
@@ -101,7 +101,7 @@ class ListedProcess(NamedTuple):
 
 
 class ProcessUtilization(NamedTuple):
-    """Utilization of a card by a process at one time, in percent."""
+    """Utilization of a GPU by a process at one time, in percent."""
 
     pid: int
     microseconds: int
@@ -156,7 +156,7 @@ class Nvml(DriverCalls):
         """Return total, used, reserved and free memory in bytes; old drivers count reserved memory as used (None).
 
         Raises:
-            NvmlFailure: If the driver does not report this card's memory.
+            NvmlFailure: If the driver does not report this GPU's memory.
         """
         try:
             info = self.call("nvmlDeviceGetMemoryInfo", card_uuid, handle, self._binding.nvmlMemory_v2)
@@ -178,10 +178,10 @@ class Nvml(DriverCalls):
         return [_field_value(value) for value in values]
 
     def fabric_state(self, card_uuid: str, handle: Handle) -> int:
-        """Return how far the card has joined the fabric of NVSwitches: not at all (1), in progress (2), joined (3).
+        """Return how far the GPU has joined the fabric of NVSwitches: not at all (1), in progress (2), joined (3).
 
         Raises:
-            NvmlFailure: If the card is part of no fabric, or the driver does not report it.
+            NvmlFailure: If the GPU is part of no fabric, or the driver does not report it.
         """
         name = "nvmlDeviceGetGpuFabricInfoV"
         try:
@@ -195,7 +195,7 @@ class Nvml(DriverCalls):
         return int(info.state)
 
     def listed_processes(self, card_uuid: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
-        """Return the processes of one kind on a card, using the newest NVML structure that driver and binding share.
+        """Return the processes of one kind on a GPU, using the newest NVML structure that driver and binding share.
 
         Raises:
             NvmlFailure: If no structure works.
@@ -248,7 +248,7 @@ class Nvml(DriverCalls):
         ]
 
     def next_event(self, events: Any) -> tuple[Handle, int, int] | None:
-        """Return card handle, type and data of the next pending event without blocking; None if there is no event."""
+        """Return GPU handle, type and data of the next pending event without blocking; None if there is no event."""
         with suppress(NvmlFailure):
             data = self.call("nvmlEventSetWait_v2", "", events, 0)
             return data.device, data.eventType, data.eventData
@@ -293,7 +293,7 @@ def opening_fault(code: int) -> FaultKind:
 
 
 def is_same_handle(first: Handle, second: Handle) -> bool:
-    """Return whether two handles refer to the same card."""
+    """Return whether two handles refer to the same GPU."""
     return ctypes.cast(first, ctypes.c_void_p).value == ctypes.cast(second, ctypes.c_void_p).value
 
 

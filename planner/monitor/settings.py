@@ -17,7 +17,7 @@ class SamplerSettings(NamedTuple):
     """Sampling intervals in seconds: for fast quantities, slow quantities and processes.
 
     The driver is not opened before `driver_after_seconds`. A failed attempt to open the driver is repeated after
-    `retry_seconds`, and lost cards are searched for after `look_again_seconds`; these pauses grow with each attempt.
+    `retry_seconds`, and lost GPUs are searched for after `look_again_seconds`; these pauses grow with each attempt.
     A driver call that takes longer than `hang_seconds` is no longer waited for.
     """
 
@@ -40,7 +40,7 @@ class Timeouts(NamedTuple):
 
     A sampler that is silent for `quiet` longer than its interval (`quiet_start` before its first sample) is asked for
     the driver call in progress, and killed after `kill`; before its first sample only after `start`, since opening the
-    driver of many cards without persistence is slow. A sampler that finds that no card responds is killed after
+    driver of many GPUs without persistence is slow. A sampler that finds that no GPU responds is killed after
     `kill`, too; since it waits for a call for `SamplerSettings.hang_seconds`, `quiet` must be longer. The driver is
     retried after `first_retry`, then at doubling pauses up to `last_retry`; after `healthy` without faults the pause is
     reset. A sampler has `end` to exit.
@@ -82,7 +82,7 @@ class BackOff:
 class AlertRules(Spec):
     """Thresholds at which the monitor raises alerts; a threshold of None raises no alert.
 
-    The temperature is in °C, memory use a fraction of the card's memory; an alert is raised once the value has stayed
+    The temperature is in °C, memory use a fraction of the GPU's memory; an alert is raised once the value has stayed
     at or above the threshold for `hold_seconds`.
     """
 

@@ -1,10 +1,17 @@
 """Intervals of estimated speeds, by how many sources measured such work, and calibration with a measured speed."""
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
+from planner.errors import SpecError
+from planner.models.architecture import Architecture
 from planner.performance.result import TimeResult
 from planner.performance.setting import MeasuredSpeed
+from planner.workload.defaults import resolve_parallel
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+_Workload = TypeVar("_Workload", Training, Inference)
 
 Kind = Literal["training", "fine-tuning", "decode", "prefill", "requests", "images", "image training"]
 
@@ -33,13 +40,13 @@ SPREADS: Final[Mapping[Kind, Spreads]] = {
 
 **Source**: benchmarks/throughput_accuracy.py, "left out". A class with fewer sources has no smaller factor than one
 with more; those of prefill are of its rows together, of which three have several. Where none measured such work it is
-1.6, the survey's factor for unknown cards, or more where rows have more.
+1.6, the survey's factor for unknown GPUs, or more where rows have more.
 """
 ONE_SOURCE: Final = "One source alone measured such work, so the interval is as wide as without it."
 
 
 def spread_factor(kind: Kind, sources: int) -> float:
-    """Return the factor by which a speed of `kind` may differ, measured by `sources` sources on such cards."""
+    """Return the factor by which a speed of `kind` may differ, measured by `sources` sources on such GPUs."""
     found = SPREADS[kind]
     return found.several if sources > 1 else found.one if sources else found.none
 
@@ -48,10 +55,19 @@ CALIBRATED_SPREAD: Final = 1.1
 """Spread factor after calibration in the same setup, within which four of five steps lie: per-model calibration leaves
 2 to 5 %, other nodes of the same kind differ by 4 % (MLPerf) to 11 % (community runs)."""
 CARRIED_OVER_SPREAD: Final = 1.15
-"""Spread factor after calibration on another card: the speed ratio of two cards predicts the speed of other models
+"""Spread factor after calibration on another GPU: the speed ratio of two GPUs predicts the speed of other models
 within 4 to 7 % (timm, 3090 to 5090)."""
 _TIMES: Final = ("seconds", "first_token_seconds", "output_token_seconds")
 _RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")
+
+
+def workload_where_measured(workload: _Workload, architecture: Architecture, number: int) -> _Workload | str:
+    """Return `workload` on the `number` GPUs on which it was measured, with all replicas, or why they cannot run it."""
+    open_replicas = workload.evolve(parallel=workload.parallel.evolve(data=None))
+    try:
+        return workload.evolve(parallel=resolve_parallel(open_replicas, architecture, number))
+    except SpecError as error:
+        return f"The measured speed cannot be transferred: {error.message}"
 
 
 def scale_to_measured(

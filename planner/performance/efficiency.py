@@ -1,4 +1,4 @@
-"""Efficiency of training by card family, number format and size, with the source of each value."""
+"""Efficiency of training by GPU family, number format and size, with the source of each value."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
@@ -37,7 +37,7 @@ Family = Literal[
 ]
 
 MatrixFamily = Family | Literal["Turing half rate", "Ampere full rate", "Ada full rate", "Blackwell full rate"]
-"""Card families by the rate of their matrix units: with fp32 accumulation, GeForce cards run at half the rate of the
+"""GPU families by the rate of their matrix units: with fp32 accumulation, GeForce GPUs run at half the rate of the
 same chips in workstations and servers, and so reach a larger share of that rate."""
 _OTHER_RATE_FAMILY: Final[Mapping[Family, MatrixFamily]] = {
     "Turing": "Turing half rate",
@@ -46,8 +46,8 @@ _OTHER_RATE_FAMILY: Final[Mapping[Family, MatrixFamily]] = {
     "Blackwell GDDR": "Blackwell full rate",
 }
 _FULL_RATE_THRESHOLD: Final[Mapping[Family, float]] = {"Turing": 6, "Ampere GDDR": 3, "Ada": 3, "Blackwell GDDR": 3}
-"""Threshold of the 16-bit matrix rate relative to the fp32 rate of the shader cores, above which a card runs at full
-rate: full-rate cards have 8 on Turing and 4 on later chips, halved cards 4 and 2 (NVIDIA's Turing, GA102 and Ada
+"""Threshold of the 16-bit matrix rate relative to the fp32 rate of the shader cores, above which a GPU runs at full
+rate: full-rate GPUs have 8 on Turing and 4 on later chips, halved GPUs 4 and 2 (NVIDIA's Turing, GA102 and Ada
 whitepapers)."""
 
 _BY_ARCHITECTURE: dict[str, Family] = {
@@ -92,40 +92,41 @@ def matrix_family(gpu: Gpu) -> MatrixFamily:
     return family if is_full == (family == "Turing") else _OTHER_RATE_FAMILY[family]
 
 
-class EfficiencyClasses(NamedTuple):
-    """Efficiencies and fixed costs of training, by card family and number format.
+class TrainingEfficiency(NamedTuple):
+    """Efficiencies and fixed costs of training, by GPU family and number format.
 
-    `matrix` is the share of the dense rate that large matrix products reach while a network trains, `attention` that of
-    fused attention kernels, of the 16-bit rate; `experts` the fraction of `matrix` for routed experts. `library` is the
-    engine whose measured products say how the rate depends on their size; None for no dependence. `passes` and
-    `fused_passes` are how often each byte that a layer saves is moved through memory in a forward pass,
-    `backward_passes` how much more often in a backward one; `memory` is the reached share of the bandwidth, if it
-    differs from the default. `recomputed` is the fraction of a forward pass that a recomputation takes. `host`,
-    `fused_host` and `expert_host` are the seconds a host needs to launch a layer's forward pass operator by operator,
-    that of a compiled network or a CUDA graph, and the extra of routing; `exposed` is the share of communication that
-    is never hidden.
+    `matrix_shares` is the share of the dense rate that large matrix products reach while a network trains,
+    `attention_shares` that of fused attention kernels, of the 16-bit rate; `experts_fraction` the fraction of
+    `matrix_shares` for routed experts. `size_dependence_engine` is the engine whose measured products say how the rate
+    depends on their size; None for no dependence. `memory_passes` and `fused_memory_passes` are how often each byte
+    that a layer saves is moved through memory in a forward pass, `extra_backward_passes` how much more often in a
+    backward one; `memory_shares` is the reached share of the bandwidth, if it differs from the default.
+    `recomputed_fraction` is the fraction of a forward pass that a recomputation takes. `layer_launch_seconds`,
+    `fused_layer_launch_seconds` and `expert_launch_seconds` are the seconds a host needs to launch a layer's forward
+    pass operator by operator, that of a compiled network or a CUDA graph, and the extra of routing; `exposed_fraction`
+    is the share of communication that is never hidden.
 
-    **Source**: not fitted are `recomputed` (× 1.15 to × 1.27 in torchtitan b5bcd76 and torchtune bd2a0fc), `fused_host`
-    (0.07 to 0.10 ms a layer of engines with CUDA graphs, SemiAnalysisAI/InferenceX 843c625) and `backward_passes` (a
-    derivative for each input).
+    **Source**: not fitted are `recomputed_fraction` (× 1.15 to × 1.27 in torchtitan b5bcd76 and torchtune bd2a0fc),
+    `fused_layer_launch_seconds` (0.07 to 0.10 ms a layer of engines with CUDA graphs, SemiAnalysisAI/InferenceX
+    843c625) and `extra_backward_passes` (a derivative for each input).
     """
 
-    matrix: Mapping[tuple[MatrixFamily, InputBits], float]
-    attention: Mapping[Family, float]
-    experts: float
-    library: str | None
-    passes: float
-    fused_passes: float
-    backward_passes: float
-    memory: Mapping[Family, float]
-    recomputed: float
-    host: float
-    fused_host: float
-    expert_host: float
-    exposed: float
+    matrix_shares: Mapping[tuple[MatrixFamily, InputBits], float]
+    attention_shares: Mapping[Family, float]
+    experts_fraction: float
+    size_dependence_engine: str | None
+    memory_passes: float
+    fused_memory_passes: float
+    extra_backward_passes: float
+    memory_shares: Mapping[Family, float]
+    recomputed_fraction: float
+    layer_launch_seconds: float
+    fused_layer_launch_seconds: float
+    expert_launch_seconds: float
+    exposed_fraction: float
 
 
-CLASSES_SOURCE: Final = "fitted by benchmarks/throughput_classes.py to published speeds (tests/truth/throughput.csv)"
+EFFICIENCY_SOURCE: Final = "fitted by benchmarks/throughput_classes.py to published speeds (tests/truth/throughput.csv)"
 _LAMBDA: Final = "lambdal/deeplearning-benchmark aa5addb (BERT)"
 _MLPERF: Final = "MLPerf Training 3.1 to 5.1 (Llama 2 and 3.1, GPT-3)"
 _BRIDGE: Final = "NVIDIA-NeMo/Megatron-Bridge 067f987"
@@ -137,7 +138,7 @@ _A100: Final = (
     _DEEP_LEARNING_EXAMPLES,
     _LAMBDA,
 )
-SOURCES: Final[Mapping[tuple[MatrixFamily, InputBits], tuple[str, ...]]] = {
+TRAINING_SOURCES: Final[Mapping[tuple[MatrixFamily, InputBits], tuple[str, ...]]] = {
     ("A100", "16"): _A100,
     ("A100", "19"): (_DEEP_LEARNING_EXAMPLES, _LAMBDA),
     ("Hopper SXM", "16"): (
@@ -185,9 +186,9 @@ MEASURED_CARDS: Final = frozenset(
         "tesla-v100-sxm2-32gb",
     )
 )
-"""Catalog ids of the cards with measured training speeds, to which the efficiencies are fitted."""
-MEASURED: Final = EfficiencyClasses(
-    matrix={
+"""Catalog ids of the GPUs with measured training speeds, to which the efficiencies are fitted."""
+MEASURED_EFFICIENCY: Final = TrainingEfficiency(
+    matrix_shares={
         ("A100", "16"): 0.71,
         ("A100", "19"): 0.51,
         ("Hopper SXM", "16"): 0.58,
@@ -209,18 +210,18 @@ MEASURED: Final = EfficiencyClasses(
         ("Ada", "19"): 0.55,
         ("Instinct", "8"): 0.39,
     },
-    attention={"A100": 0.34, "Hopper SXM": 0.21, "Blackwell data center": 0.57},
-    experts=0.97,
-    library="tensorrt-llm",
-    passes=1.99,
-    fused_passes=1.43,
-    backward_passes=2.0,
-    memory={"Blackwell data center": 0.44},
-    recomputed=0.67,
-    host=0.000793,
-    fused_host=0.1e-3,
-    expert_host=0.00176,
-    exposed=0.2,
+    attention_shares={"A100": 0.34, "Hopper SXM": 0.21, "Blackwell data center": 0.57},
+    experts_fraction=0.97,
+    size_dependence_engine="tensorrt-llm",
+    memory_passes=1.99,
+    fused_memory_passes=1.43,
+    extra_backward_passes=2.0,
+    memory_shares={"Blackwell data center": 0.44},
+    recomputed_fraction=0.67,
+    layer_launch_seconds=0.000793,
+    fused_layer_launch_seconds=0.1e-3,
+    expert_launch_seconds=0.00176,
+    exposed_fraction=0.2,
 )
 
 
@@ -241,7 +242,7 @@ ISOLATED_MATRIX_SHARES: Final[Mapping[tuple[MatrixFamily, InputBits], float]] = 
     ("Intel", "16"): 0.74,
 }
 """Share of the dense rate that large matrix products reach in isolation: stas00/ml-engineering 744d01e (maximum
-achievable matmul FLOPS; the median of several cards) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000,
+achievable matmul FLOPS; the median of several GPUs) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000,
 NVFP4)."""
 _ISOLATED_BY_CARD: Final[Mapping[str, float]] = {
     "instinct-mi300x": 0.514,
@@ -249,12 +250,12 @@ _ISOLATED_BY_CARD: Final[Mapping[str, float]] = {
     "instinct-mi350x": 0.68,
     "instinct-mi355x": 0.68,
 }
-"""Share of the dense 16-bit rate that large matrix products reach in isolation on cards of a family that differ: power
+"""Share of the dense 16-bit rate that large matrix products reach in isolation on GPUs of a family that differ: power
 limits lower their clocks (stas00/ml-engineering 744d01e)."""
 _MEASURED_INSTINCT: Final = 0.64
-"""The same share, averaged over the Instinct cards on which training was measured: MI325X, MI350X and MI355X."""
+"""The same share, averaged over the Instinct GPUs on which training was measured: MI325X, MI350X and MI355X."""
 TRAINING_FRACTION: Final = 0.75
-"""Rate of matrix products in training relative to their rate in isolation: the ratio is 0.60 to 0.95 on cards on which
+"""Rate of matrix products in training relative to their rate in isolation: the ratio is 0.60 to 0.95 on GPUs on which
 both rates were measured in 16 and 8 bits."""
 _SIMILAR_FAMILY: Final[Mapping[MatrixFamily, MatrixFamily]] = {
     "Turing half rate": "Ampere GDDR",
@@ -265,59 +266,61 @@ _SIMILAR_FAMILY: Final[Mapping[MatrixFamily, MatrixFamily]] = {
 """Substitute for a family without measurements: another family whose matrix units also run at half rate."""
 
 
-def card_matrix_share(classes: EfficiencyClasses, gpu: Gpu, bits: InputBits) -> float:
+def gpu_matrix_share(efficiency: TrainingEfficiency, gpu: Gpu, bits: InputBits) -> float:
     """Return the share of the dense rate that large matrix products with `bits`-bit inputs reach on `gpu`.
 
-    **Formula**: the share of the family, times what the card's own products reach in isolation relative to those of the
-    cards on which that share was measured.
+    **Formula**: the share of the family, times what the GPU's own products reach in isolation relative to those of the
+    GPUs on which that share was measured.
     """
     family, own = matrix_family(gpu), _ISOLATED_BY_CARD.get(gpu.id)
-    share = matrix_share(classes, family, bits)
+    share = matrix_share(efficiency, family, bits)
     if own is None:
         return share
-    measured = (family, bits) in classes.matrix
+    measured = (family, bits) in efficiency.matrix_shares
     return share * own / (_MEASURED_INSTINCT if measured else ISOLATED_MATRIX_SHARES[family, "16"])
 
 
-def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBits) -> float:
-    """Return the share of the dense rate that large matrix products with `bits`-bit inputs reach on cards of `family`.
+def matrix_share(efficiency: TrainingEfficiency, family: MatrixFamily, bits: InputBits) -> float:
+    """Return the share of the dense rate that large matrix products with `bits`-bit inputs reach on GPUs of `family`.
 
     Without measurements of training, it is the share of a similar family, follows from isolated products, or is the
     median of the other families; input widths that were never measured reach half.
     """
-    found = classes.matrix.get((family, bits)) or classes.matrix.get((_SIMILAR_FAMILY.get(family, family), bits))
+    found = efficiency.matrix_shares.get((family, bits)) or efficiency.matrix_shares.get(
+        (_SIMILAR_FAMILY.get(family, family), bits)
+    )
     if found is not None:
         return found
     alone = ISOLATED_MATRIX_SHARES.get((family, bits))
     if alone is not None:
         return alone * TRAINING_FRACTION
-    return _median_share([share for (_, other), share in classes.matrix.items() if other == bits])
+    return _median_share([share for (_, other), share in efficiency.matrix_shares.items() if other == bits])
 
 
-def attention_share(classes: EfficiencyClasses, gpu: Gpu) -> float:
+def attention_share(efficiency: TrainingEfficiency, gpu: Gpu) -> float:
     """Return the share of the 16-bit rate that fused attention reaches on `gpu`.
 
     Without measurements of its family, it is the same part of what large products reach in isolation as on the family
-    in the middle, so that a card whose clock falls under load has less.
+    in the middle, so that a GPU whose clock falls under load has less.
     """
     family = family_of(gpu)
-    found = classes.attention.get(family)
+    found = efficiency.attention_shares.get(family)
     if found is not None:
         return found
     alone = _ISOLATED_BY_CARD.get(gpu.id) or ISOLATED_MATRIX_SHARES.get((family, "16"))
     if alone is None:
-        return _median_share(list(classes.attention.values()))
+        return _median_share(list(efficiency.attention_shares.values()))
     return alone * _median_share(
-        [share / ISOLATED_MATRIX_SHARES[one, "16"] for one, share in classes.attention.items()]
+        [share / ISOLATED_MATRIX_SHARES[one, "16"] for one, share in efficiency.attention_shares.items()]
     )
 
 
-def memory_share(classes: EfficiencyClasses, family: Family) -> float:
-    """Return the share of the memory bandwidth that element-wise operations reach on cards of `family`.
+def memory_share(efficiency: TrainingEfficiency, family: Family) -> float:
+    """Return the share of the memory bandwidth that element-wise operations reach on GPUs of `family`.
 
     **Source**: 0.80 is the factor of ai-dynamo/aiconfigurator 095f58a; other families are fitted.
     """
-    return classes.memory.get(family, 0.8)
+    return efficiency.memory_shares.get(family, 0.8)
 
 
 def _median_share(shares: list[float]) -> float:
@@ -325,10 +328,10 @@ def _median_share(shares: list[float]) -> float:
 
 
 def class_source(family: MatrixFamily, bits: InputBits) -> str:
-    """Return the source of the measured rate of matrix products with `bits`-bit inputs on cards of `family`."""
+    """Return the source of the measured rate of matrix products with `bits`-bit inputs on GPUs of `family`."""
     for own in (family, _SIMILAR_FAMILY.get(family, family)):
-        if (own, bits) in SOURCES:
-            return ", ".join(SOURCES[own, bits])
+        if (own, bits) in TRAINING_SOURCES:
+            return ", ".join(TRAINING_SOURCES[own, bits])
     if (family, bits) in ISOLATED_MATRIX_SHARES:
         return (
             f"isolated products (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINING_FRACTION:g} in training"
@@ -337,11 +340,11 @@ def class_source(family: MatrixFamily, bits: InputBits) -> str:
 
 
 def training_sources(family: MatrixFamily, bits: InputBits) -> int:
-    """Return the number of sources that measured training with `bits`-bit matrix inputs on cards of `family`."""
-    return len(SOURCES.get((family, bits), ()))
+    """Return the number of sources that measured training with `bits`-bit matrix inputs on GPUs of `family`."""
+    return len(TRAINING_SOURCES.get((family, bits), ()))
 
 
 def is_family_measured(gpu: Gpu) -> bool:
-    """Return whether training in any number format was measured on cards of the family of `gpu`."""
-    families = {family for family, _bits in MEASURED.matrix}
+    """Return whether training in any number format was measured on GPUs of the family of `gpu`."""
+    families = {family for family, _bits in MEASURED_EFFICIENCY.matrix_shares}
     return not families.isdisjoint((family_of(gpu), matrix_family(gpu)))

@@ -1,4 +1,4 @@
-"""Time of a workload on the chosen cards."""
+"""Time of a workload on the chosen GPUs."""
 
 from typing import TypeAlias
 
@@ -9,8 +9,8 @@ from planner.performance.setting import TimeSetting
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-CardCounts: TypeAlias = tuple[tuple[Gpu, int], ...]
-"""Kinds of cards, each with its count."""
+GpuCounts: TypeAlias = tuple[tuple[Gpu, int], ...]
+"""Kinds of GPUs, each with its count."""
 
 _DEFAULT_SETTING = TimeSetting()
 
@@ -18,7 +18,7 @@ _DEFAULT_SETTING = TimeSetting()
 def estimate_time(
     architecture: Architecture,
     workload: Training | Inference,
-    cards: CardCounts,
+    cards: GpuCounts,
     setting: TimeSetting = _DEFAULT_SETTING,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
@@ -32,9 +32,9 @@ def estimate_time(
     # Imported lazily: a plan needs only one of them, and importing takes longer than estimating.
     if isinstance(workload, Training):
         if workload.alignment.method != "none":
-            from planner.performance.training.alignment import aligned_time
+            from planner.performance.training.alignment import alignment_time
 
-            return aligned_time(architecture, workload, cards, setting, measured_on)
+            return alignment_time(architecture, workload, cards, setting, measured_on)
         from planner.performance.training.estimate import training_time
 
         return training_time(architecture, workload, cards, setting, measured_on)

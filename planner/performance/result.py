@@ -38,8 +38,8 @@ TimeTermName = Literal[
 ]
 Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]
 Basis = Literal["measured", "same card", "family", "unmeasured"]
-"""Basis of an estimate: `measured` is a speed measured by the user; `same card` and `family` are the closest cards on
-which the efficiencies were measured; `unmeasured` means that no card of the family was."""
+"""Basis of an estimate: `measured` is a speed measured by the user; `same card` and `family` are the closest GPUs on
+which the efficiencies were measured; `unmeasured` means that no GPU of the family was."""
 
 
 class TimeTerm(Spec):

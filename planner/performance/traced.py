@@ -5,10 +5,10 @@ from typing import Final, Literal, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.memory.result import Symbol
 from planner.memory.terms import card_symbol, library_symbol, traced_symbol
+from planner.performance.attainable import OLDER_HOSTS, dense_ops_per_s, product_ceiling, share_within_power_limit
 from planner.performance.certainty import ONE_SOURCE, spread_factor
 from planner.performance.efficiency import Family, MatrixFamily, family_of, matrix_family
 from planner.performance.links import Links
-from planner.performance.reach import OLDER_HOSTS, dense_ops_per_s, product_ceiling, share_within_power_limit
 from planner.performance.result import Bound, TimeResult, TimeTerm
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
@@ -16,11 +16,11 @@ Kind = Literal["convolutions", "attention", "diffusion"]
 """Kind of network, which determines how often its data pass through memory."""
 
 _SHARE_OF_RATE: Final = 0.95
-"""Share of the dense rate that matrix products reach, without memory passes, on cards whose rate is halved, which keep
+"""Share of the dense rate that matrix products reach, without memory passes, on GPUs whose rate is halved, which keep
 their highest clock; others reach no more than large products do alone (`reach.product_ceiling`).
 
 **Source**: a of 1.0 to 1.1 in t = a · 2 · MAC ÷ rate + b · bytes ÷ bandwidth, fitted on some 1,440 networks of
-huggingface/pytorch-image-models@aa4b585 for each of four cards.
+huggingface/pytorch-image-models@aa4b585 for each of four GPUs.
 """
 _PASSES: Final[dict[tuple[Kind, bool], float]] = {
     ("convolutions", False): 9.0,
@@ -36,7 +36,7 @@ _PASSES: Final[dict[tuple[Kind, bool], float]] = {
 diffusion on LambdaLabsML/lambda-diffusers@8571d8d, whose U-Net also changes layouts and normalises groups in fp32.
 """
 _STACKED_MEMORY: Final = 1.35
-"""Factor on the passes over memory for cards with stacked memory (HBM), which reach a smaller share of their bandwidth.
+"""Factor on the passes over memory for GPUs with stacked memory (HBM), which reach a smaller share of their bandwidth.
 
 **Source**: lambdal/deeplearning-benchmark@aa5addb and NVIDIA/DeepLearningExamples@729963d, ResNet-50 on A100 and H100.
 """
@@ -46,18 +46,18 @@ _CALL_SECONDS: Final = 10e-6
 **Source**: 0.61 ms for the 60 operators of a layer, QwenLM/Qwen3@7a2f61f with Transformers.
 """
 _OLDER_CALL_SECONDS: Final = 14e-6
-"""Seconds in which PyTorch launches one operator in the hosts of older cards: 0.84 ms a layer, Qwen2.5 benchmark on
+"""Seconds in which PyTorch launches one operator in the hosts of older GPUs: 0.84 ms a layer, Qwen2.5 benchmark on
 A100."""
 _KERNEL_SECONDS: Final = 2.4e-6
-"""Seconds in which a kernel starts and ends while the card does no work, also in a CUDA graph.
+"""Seconds in which a kernel starts and ends while the GPU does no work, also in a CUDA graph.
 
-**Source**: the `launch` of products on all cards, 1.7 to 2.9 µs (catalog/kernels, fitted to ai-dynamo/aiconfigurator
+**Source**: the `launch` of products on all GPUs, 1.7 to 2.9 µs (catalog/kernels, fitted to ai-dynamo/aiconfigurator
 095f58a).
 """
 _ELEMENTS_PER_CLOCK: Final = 0.37
 """Elements that one multiprocessor normalises per clock in training with batch norm, channels first.
 
-**Source**: lambdal/deeplearning-benchmark@aa5addb, ResNet-50 with data stored on the card: 0.35 to 0.40 on A100,
+**Source**: lambdal/deeplearning-benchmark@aa5addb, ResNet-50 with data stored on the GPU: 0.35 to 0.40 on A100,
 H100 and B200, without the products; B200 and GH200 gain nothing from their memory, and B200 is as fast in
 TF32 as in 16 bits. With channels last NVIDIA/DeepLearningExamples@729963d is 1.6 times as fast on A100.
 """
@@ -126,7 +126,7 @@ class ModuleTime(NamedTuple):
 def module_time(
     counts: OperationCounts, gpu: Gpu, precision: Precision, *, compiled: bool = False, channels_last: bool = False
 ) -> ModuleTime | None:
-    """Return the time of a network from its counts, or None if the card's rate or bandwidth is unknown.
+    """Return the time of a network from its counts, or None if the GPU's rate or bandwidth is unknown.
 
     **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e) + k · t, or the operators' calls if these take longer. The
     steps of diffusion wait for the scheduler in between, so the calls of each are added
@@ -152,7 +152,7 @@ def module_time(
 
 
 def _elements_per_s(gpu: Gpu) -> float | None:
-    """Return the elements per second that an NVIDIA card's multiprocessors normalise; None for other vendors."""
+    """Return the elements per second that an NVIDIA GPU's multiprocessors normalise; None for other vendors."""
     rate, each = gpu.rate("fp32"), _OPERATIONS_PER_CLOCK.get(family_of(gpu))
     return _ELEMENTS_PER_CLOCK * rate.ops_per_s / each / gpu.device_count if rate and each else None
 
@@ -198,7 +198,7 @@ _NORMALISED: Final = "lambdal/deeplearning-benchmark@aa5addb: ResNet-50 on A100,
 
 
 class TracedStep(NamedTuple):
-    """One step of a module on one card: operation counts, number of samples, and bytes of exchanged gradients.
+    """One step of a module on one GPU: operation counts, number of samples, and bytes of exchanged gradients.
 
     `channels_last` means that images are stored pixel by pixel (torch.channels_last), not channel by channel.
     """
@@ -215,7 +215,7 @@ class TracedStep(NamedTuple):
 def step_time(
     step: TracedStep, gpu: Gpu, links: Links, cards: int = 1, input_samples_per_second: float | None = None
 ) -> TimeResult:
-    """Return the time of a data-parallel step, in which each card processes its own samples.
+    """Return the time of a data-parallel step, in which each GPU processes its own samples.
 
     **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), the calls of operators and the loading of samples if
     these take longer, and the exposed part of the gradient exchange.
@@ -303,7 +303,7 @@ def _term(
 
 
 def _gradient_exchange_terms(step: TracedStep, links: Links, cards: int, seconds: float) -> list[TimeTerm]:
-    """Return the time term of the gradient exchange between cards; empty on a single card."""
+    """Return the time term of the gradient exchange between GPUs; empty on a single GPU."""
     if step.task != "training" or cards == 1 or not step.gradient_bytes:
         return []
     wire = 2 * (cards - 1) / cards * step.gradient_bytes
@@ -355,6 +355,6 @@ def _limiting_resource(terms: list[TimeTerm], time: ModuleTime) -> Bound:
 
 
 def _mfu_fraction(step: TracedStep, gpu: Gpu, seconds: float) -> float | None:
-    """Return the model FLOPs utilization as a fraction, or None if the card's rate is unknown."""
+    """Return the model FLOPs utilization as a fraction, or None if the GPU's rate is unknown."""
     rate = gpu.rate("fp32" if step.precision == "fp32" else "fp16")
     return step.counts.flops * gpu.device_count / (seconds * rate.ops_per_s) if rate else None

@@ -1,1 +1,1 @@
-"""Plans: a model, a workload and cards, with evaluation, advice, comparison and recommendation."""
+"""Plans: a model, a workload and GPUs, with evaluation, advice, comparison and recommendation."""

@@ -43,12 +43,12 @@ class Catalog:
 
     @cached_property
     def software(self) -> tuple[SoftwareFact, ...]:
-        """Return the facts about which software versions support which cards."""
+        """Return the facts about which software versions support which GPUs."""
         return read_records(self.folder / "software", SoftwareFact)
 
     @cached_property
     def speeds(self) -> "tuple[PublishedSpeed, ...]":
-        """Return the published speeds that were measured on cards."""
+        """Return the published speeds that were measured on GPUs."""
         from planner.hardware.published_speeds import PublishedSpeed  # only details need it
 
         return read_records(self.folder / "speeds", PublishedSpeed)

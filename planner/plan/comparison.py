@@ -83,7 +83,7 @@ def _plan_fields(evaluation: Evaluation) -> dict[str, Value]:
     own_fields: dict[str, Value] = {"model": plan.model.id, "gpu": cards or plan.gpu, "count": plan.count}
     if evaluation.traced is not None:
         return own_fields
-    # Replicas follow from the number of cards unless the plan says otherwise.
+    # Replicas follow from the number of GPUs unless the plan says otherwise.
     if plan.workload.parallel.data is None:
         workload["parallel"].pop("data")
     flat = {

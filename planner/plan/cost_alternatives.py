@@ -1,16 +1,15 @@
-"""Alternatives beside a cost estimate: a rental faster than the owned cards, and a program that needs fewer cards."""
+"""Alternatives beside a cost estimate: a rental faster than the owned GPUs, and a program that needs fewer GPUs."""
 
-from collections.abc import Callable
 from datetime import date
 
-from planner.base import Spec
+from planner.base import Spec, Stop
 from planner.cost.estimate import CostEstimate
 from planner.cost.terms import RentMode, Service
 from planner.plan.advice.inference_changes import CONTINUOUS_BATCHING
 from planner.plan.advice.search import apply_change
 from planner.plan.catalog import Catalog
+from planner.plan.cost import evaluate_cost, job_by_gpu, plan_throughput
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.money import evaluate_cost, job_by_gpu, plan_throughput
 
 
 class FasterRental(Spec):
@@ -34,7 +33,7 @@ def find_faster_rental(
     estimate: CostEstimate,
     catalog: Catalog,
     today: date,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> FasterRental | None:
     """Return the cheapest offer, of any kind of GPU in the plan's number, on which a run of the plan is faster.
 

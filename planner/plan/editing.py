@@ -14,6 +14,7 @@ from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
+from planner.plan.sharing import divisors
 from planner.workload.choices import Checkpointing, Goal, Method, Task
 from planner.workload.rules import ALL_RULES, RESET, FieldValue, WorkloadRule, check_given, nest_fields
 from planner.workload.training import Lora
@@ -27,7 +28,7 @@ TASK_OF_GOAL: Final[Mapping[Goal, Task]] = MappingProxyType(
 _METHODS: Final[tuple[Method, ...]] = ("lora", "qlora")
 _CHECKPOINTING: Final[tuple[Checkpointing, ...]] = ("none", "full")
 _MICRO_BATCHES: Final = (4, 2, 1)
-"""Sizes to try: a card is busy with the 8,192 tokens of four usual sequences, and more only need more memory."""
+"""Sizes to try: a GPU is busy with the 8,192 tokens of four usual sequences, and more only need more memory."""
 
 
 class WorkloadDraft:
@@ -282,18 +283,15 @@ _MAX_DEGREE: Final = 64
 
 def possible_degrees(plan: Plan, name: str, catalog: Catalog) -> tuple[int, ...]:
     """Return the possible degrees of one form of parallelism, such as `parallel.tensor`, in ascending order."""
-    return tuple(_valid_values(plan, f"{WORKLOAD}{name}", _divisors(plan.count), catalog))
+    degrees = (degree for degree in divisors(plan.count) if degree <= _MAX_DEGREE)
+    return tuple(_valid_values(plan, f"{WORKLOAD}{name}", degrees, catalog))
 
 
 def possible_counts(plan: Plan, wanted: int, catalog: Catalog) -> tuple[int, ...]:
-    """Return the card counts near `wanted` that the plan's parallelism allows."""
+    """Return the GPU counts near `wanted` that the plan's parallelism allows."""
     shards = plan.workload.parallel.model_shards * plan.workload.parallel.expert
     below = wanted // shards * shards
     return tuple(_valid_values(plan, "count", (count for count in (below, below + shards) if count), catalog))
-
-
-def _divisors(count: int) -> Iterator[int]:
-    return (number for number in range(1, min(count, _MAX_DEGREE) + 1) if count % number == 0)
 
 
 def _valid_values(plan: Plan, name: str, candidates: Iterator[int], catalog: Catalog) -> list[int]:
@@ -311,8 +309,8 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
     """Return the fields of the workload, such as `workload.method`, with which `goal` starts.
 
     The workload of `plan` has the task of the goal. Training starts with all parameters. Fine-tuning starts with the
-    first adapter that fits the cards, from LoRA without checkpointing to QLoRA with a micro-batch of one, or with the
-    last if none fits; without a card, with plain LoRA. A workload that trains a part of the model and may fit stays.
+    first adapter that fits the GPUs, from LoRA without checkpointing to QLoRA with a micro-batch of one, or with the
+    last if none fits; without a GPU, with plain LoRA. A workload that trains a part of the model and may fit stays.
 
     Raises:
         PlannerError: If the plan cannot be evaluated, for example because its model cannot be trained.
@@ -325,7 +323,7 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
     if is_adapted and evaluate(plan, catalog).memory.verdict != "does-not-fit":
         return {}
     if plan.gpu is None and not plan.workload.gpus:
-        return _adapter_fields("lora")  # a card would decide between the others
+        return _adapter_fields("lora")  # a GPU would decide between the others
     return _first_adapter_that_fits(plan, catalog)
 
 

@@ -161,7 +161,7 @@ def resolved_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> Sh
     """Return the memory verdict of `plan`, whose model is `architecture`, with its sharing settled.
 
     Raises:
-        SpecError: If the workload does not allow the model or the number of cards.
+        SpecError: If the workload does not allow the model or the number of GPUs.
     """
     return _shared_fit(plan, architecture, cards_of(plan, catalog))
 
@@ -170,7 +170,7 @@ def with_resolved_sharing(plan: Plan, catalog: Catalog) -> Plan:
     """Return `plan` with the degrees of parallelism that were chosen, or unchanged if it does not leave them open.
 
     Raises:
-        SpecError: If the workload does not allow the model or the number of cards.
+        SpecError: If the workload does not allow the model or the number of GPUs.
     """
     cards = cards_of(plan, catalog)
     if plan.model.trace is not None or not _is_open(plan, cards):
@@ -180,7 +180,7 @@ def with_resolved_sharing(plan: Plan, catalog: Catalog) -> Plan:
 
 
 def _is_open(plan: Plan, cards: tuple[CardGroup, ...]) -> bool:
-    """Return whether the sharing is to be chosen; without a card there is no verdict to choose by."""
+    """Return whether the sharing is to be chosen; without a GPU there is no verdict to choose by."""
     return plan.workload.parallel.is_open_for(plan.count) and cards[0].gpu is not None
 
 
@@ -189,7 +189,7 @@ def _shared_fit(plan: Plan, architecture: Architecture, cards: tuple[CardGroup, 
 
 
 def _links_setting(plan: Plan) -> TimeSetting:
-    """Return the settings of time that decide how cards share a plan; the others change without a new estimate."""
+    """Return the settings of time that decide how GPUs share a plan; the others change without a new estimate."""
     return TimeSetting(link=plan.timing.link, cards_per_node=plan.timing.cards_per_node)
 
 
@@ -253,10 +253,10 @@ def _drafted(architecture: Architecture, speculation: Speculation, catalog: Cata
 
 
 def cards_of(plan: Plan, catalog: Catalog) -> tuple[CardGroup, ...]:
-    """Return the card groups of `plan`: its cards of several kinds in order, else one group of equal cards.
+    """Return the GPU groups of `plan`: its GPUs of several kinds in order, else one group of equal GPUs.
 
     Raises:
-        SpecError: If the catalog does not have one of the cards.
+        SpecError: If the catalog does not have one of the GPUs.
     """
     if plan.workload.gpus:
         return tuple(_card_group(kind.id, kind.count, catalog) for kind in plan.workload.gpus)
@@ -269,45 +269,45 @@ def _card_group(gpu_id: str, number: int, catalog: Catalog) -> CardGroup:
 
 
 def on_equal_cards(plan: Plan, gpu_id: str, count: int) -> Plan:
-    """Return `plan` on `count` cards of the kind `gpu_id`, with its parallelism unchanged.
+    """Return `plan` on `count` GPUs of the kind `gpu_id`, with its parallelism unchanged.
 
     Raises:
-        SpecError: If `count` is not a valid number of cards.
+        SpecError: If `count` is not a valid number of GPUs.
     """
     return plan.evolve(gpu=gpu_id, count=count, workload=_without_unequal_gpus(plan.workload))
 
 
 def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
-    """Return the memory verdict of `plan` on every card in `catalog`, with the plan's number of cards, by card id."""
+    """Return the memory verdict of `plan` on every GPU in `catalog`, with the plan's number of GPUs, by GPU id."""
     return fits_among(plan, catalog, None, plan.count)
 
 
 def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> Mapping[str, CardFit]:
-    """Return the memory verdict of `plan` on `count` cards of each kind in `ids`, by default all kinds, by card id.
+    """Return the memory verdict of `plan` on `count` GPUs of each kind in `ids`, by default all kinds, by GPU id.
 
     Raises:
-        SpecError: If the catalog has no such card or model, or the plan cannot be split across so many cards.
+        SpecError: If the catalog has no such GPU or model, or the plan cannot be split across so many GPUs.
     """
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog, ids)
-    shared = _shared_fits(_fit_question(plan, catalog, ids, count))
+    shared = _shared_fits(_fit_inputs(plan, catalog, ids, count))
     return {gpu_id: each.fit for gpu_id, each in shared.items()}
 
 
 def shared_fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> Mapping[str, SharedFit]:
-    """Return the verdicts of `fits_among`, with the sharing that was chosen for each kind of card.
+    """Return the verdicts of `fits_among`, with the sharing that was chosen for each kind of GPU.
 
     Raises:
-        SpecError: If the catalog has no such card or model, or the plan cannot be split across so many cards.
+        SpecError: If the catalog has no such GPU or model, or the plan cannot be split across so many GPUs.
     """
     if plan.model.trace is not None:
         fits = fits_among(plan, catalog, ids, count)
         return {gpu_id: SharedFit(plan.workload.parallel, fit) for gpu_id, fit in fits.items()}
-    return _shared_fits(_fit_question(plan, catalog, ids, count))
+    return _shared_fits(_fit_inputs(plan, catalog, ids, count))
 
 
-class _FitQuestion(NamedTuple):
-    """The inputs on which the verdicts on cards of several kinds depend."""
+class _FitInputs(NamedTuple):
+    """The inputs on which the verdicts on GPUs of several kinds depend."""
 
     architecture: Architecture
     workload: Workload
@@ -318,9 +318,9 @@ class _FitQuestion(NamedTuple):
     corrections: tuple[Correction, ...]
 
 
-def _fit_question(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> _FitQuestion:
+def _fit_inputs(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> _FitInputs:
     workload = _without_unequal_gpus(plan.workload)
-    return _FitQuestion(
+    return _FitInputs(
         architecture_of(plan, catalog), workload, catalog, ids, count, _links_setting(plan), plan.corrections
     )
 
@@ -331,7 +331,7 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
 
 
 def smallest_first(fits: Iterable[CardFit], catalog: Catalog) -> tuple[CardFit, ...]:
-    """Return those of `fits` that are likely: where it surely fits first, cards before computers, by their memory."""
+    """Return those of `fits` that are likely: where it surely fits first, GPUs before computers, by their memory."""
 
     def place(fit: CardFit) -> tuple[bool, bool, int, str]:
         computer = catalog.hardware.gpu(fit.gpu_id).is_whole_computer
@@ -346,7 +346,7 @@ _settle = lru_cache(maxsize=256)(resolve_sharing)
 
 
 def _without_unequal_gpus(workload: Workload) -> Workload:
-    """Return the workload without its list of cards of several kinds."""
+    """Return the workload without its list of GPUs of several kinds."""
     return workload.evolve(gpus=()) if workload.gpus else workload
 
 
@@ -356,8 +356,8 @@ def _measured_gpu(plan: Plan, catalog: Catalog) -> Gpu | None:
 
 
 @lru_cache(maxsize=128)
-def _shared_fits(question: _FitQuestion) -> Mapping[str, SharedFit]:
-    architecture, workload, catalog, ids, count, links, corrections = question
+def _shared_fits(inputs: _FitInputs) -> Mapping[str, SharedFit]:
+    architecture, workload, catalog, ids, count, links, corrections = inputs
     found = shared_fits(architecture, workload, _cards_with_memory(catalog, ids), count, links, corrections)
     return {shared.fit.gpu_id: shared for shared in found}
 
@@ -366,21 +366,21 @@ def _shared_fits(question: _FitQuestion) -> Mapping[str, SharedFit]:
 def _traced_fits(
     facts: "TracedFacts", other_processes_bytes: int, catalog: Catalog, ids: tuple[str, ...] | None
 ) -> Mapping[str, CardFit]:
-    """Return the memory verdict for a traced module on each card in `ids`, by default all cards, by card id."""
+    """Return the memory verdict for a traced module on each GPU in `ids`, by default all GPUs, by GPU id."""
     from planner.trace.analysis.memory import traced_fits_on  # few plans are of a trace
 
     return {fit.gpu_id: fit for fit in traced_fits_on(facts, _cards_with_memory(catalog, ids), other_processes_bytes)}
 
 
 def _cards_with_memory(catalog: Catalog, ids: tuple[str, ...] | None) -> Iterator[tuple[Gpu, UsableMemory | None]]:
-    """Yield the cards in `ids`, by default all cards of the catalog, with their usable memory if known."""
+    """Yield the GPUs in `ids`, by default all GPUs of the catalog, with their usable memory if known."""
     hardware = catalog.hardware
     gpus = hardware.gpus if ids is None else map(hardware.gpu, ids)
     return ((gpu, hardware.usable_memory(gpu)) for gpu in gpus)
 
 
 def _smallest_fits(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
-    """Return the ids of the smallest cards that a plan without a card surely fits on."""
+    """Return the ids of the smallest GPUs that a plan without a GPU surely fits on."""
     if plan.gpu or plan.workload.gpus:
         return ()
     return tuple(fit.gpu_id for fit in find_fits(plan, catalog)[:_SMALLEST] if fit.verdict == "fits")

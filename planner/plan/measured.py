@@ -22,13 +22,13 @@ _MIN_REPORTED: Final = 0.9
 _MAX_REPORTED: Final = 1.02
 
 MeasurementBasis = Literal["process", "card"]
-"""Measured quantity: the memory of one process, or all memory in use on the card."""
+"""Measured quantity: the memory of one process, or all memory in use on the GPU."""
 DifferenceReason = Literal["in-range", "before-peak", "other-processes", "more-than-expected", "engine-fills-card"]
 """Position of the measurement relative to the estimate's range, with the likely cause."""
 
 
 class CardPrediction(NamedTuple):
-    """Predicted memory and power of one card, for plots together with measurements.
+    """Predicted memory and power of one GPU, for plots together with measurements.
 
     `power_watts` is the published power limit, None if unknown.
     """
@@ -41,9 +41,9 @@ class CardPrediction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCard:
-    """Measured memory in use on one card, and by the plan's own process if known.
+    """Measured memory in use on one GPU, and by the plan's own process if known.
 
-    `process_count` is the number of compute processes on the card, and `engine` the program of process `pid` if it is
+    `process_count` is the number of compute processes on the GPU, and `engine` the program of process `pid` if it is
     one that reserves nearly all memory at its start.
     """
 
@@ -81,9 +81,9 @@ class PredictionCheck:
 
 
 def predict_card(evaluation: Evaluation, gpu: Gpu | None = None) -> CardPrediction:
-    """Return the predicted memory and power of the plan's fullest card; `gpu` is the local card, or the plan's.
+    """Return the predicted memory and power of the plan's fullest GPU; `gpu` is the local GPU, or the plan's.
 
-    An engine that reserves the rest of the card for its cache is predicted to do so, however little the plan needs.
+    An engine that reserves the rest of the GPU for its cache is predicted to do so, however little the plan needs.
     """
     memory, card = evaluation.memory, gpu or evaluation.gpu
     watts = None if card is None else card.drawn_watts
@@ -99,7 +99,7 @@ def _unneeded_cache_pool(memory: MemoryResult) -> int:
 
 
 def measure_card(processes: tuple[CardProcess, ...], used_bytes: float) -> MeasuredCard:
-    """Return what is measured on a card with `used_bytes` in use: the total, and the plan's process if found.
+    """Return what is measured on a GPU with `used_bytes` in use: the total, and the plan's process if found.
 
     The compute process with the most memory is assumed to be the plan's, since nothing else identifies it.
     """
@@ -117,7 +117,7 @@ def measure_card(processes: tuple[CardProcess, ...], used_bytes: float) -> Measu
 
 
 def _reserving_engine(process: CardProcess) -> str:
-    """Return the name of an engine that reserves most of the card, if the process runs one, else an empty text."""
+    """Return the name of an engine that reserves most of the GPU, if the process runs one, else an empty text."""
     host = process.host
     command = "" if host is None else f"{host.name} {host.command}".lower()
     return next((name for part, name in MEMORY_RESERVING_PROGRAMS.items() if part in command), "")
@@ -126,7 +126,7 @@ def _reserving_engine(process: CardProcess) -> str:
 def check_prediction(evaluation: Evaluation, measured: MeasuredCard) -> PredictionCheck:
     """Compare the prediction of `evaluation` with a measurement, with the likeliest reason for a difference.
 
-    The plan's process is compared if it is known; otherwise the whole card, and the prediction then includes the memory
+    The plan's process is compared if it is known; otherwise the whole GPU, and the prediction then includes the memory
     used by other programs.
     """
     expected = predict_card(evaluation)
@@ -175,9 +175,9 @@ def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1) -> Plan:
 
 
 def largest_batches(plan: Plan, catalog: Catalog) -> tuple[SolveResult, SolveResult] | None:
-    """Return the largest batch size that fits on the plan's card, and the largest batch size with a tight fit.
+    """Return the largest batch size that fits on the plan's GPU, and the largest batch size with a tight fit.
 
-    None for a traced module, whose batch size is fixed, and for a plan without a card.
+    None for a traced module, whose batch size is fixed, and for a plan without a GPU.
     """
     if plan.model.trace is not None or plan.gpu is None:
         return None
@@ -211,6 +211,6 @@ def _least_certain_term(memory: MemoryResult, difference: int) -> TermName | Non
 
 
 def _has_reported_memory(gpu: Gpu, total_bytes: float) -> bool:
-    """Return whether the memory that a driver reports, `total_bytes`, matches the card's physical memory."""
+    """Return whether the memory that a driver reports, `total_bytes`, matches the GPU's physical memory."""
     physical = gpu.device_memory_bytes
     return physical is None or _MIN_REPORTED * physical <= total_bytes <= _MAX_REPORTED * physical

@@ -25,14 +25,14 @@ from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
 
 Axis = SolvableField | Literal["lora_rank", "count"]
-"""Plan setting on the x axis of a memory curve: a workload field, the LoRA rank, or the number of cards."""
+"""Plan setting on the x axis of a memory curve: a workload field, the LoRA rank, or the number of GPUs."""
 
 _UNSHARDED: Final = {"sharing": "auto", **without_degrees()}
 _MAX_DOUBLINGS: Final = 10
 
 
 class MemoryPoint(Spec):
-    """Peak memory per card at one value of the x axis, and host memory if something is offloaded."""
+    """Peak memory per GPU at one value of the x axis, and host memory if something is offloaded."""
 
     value: int
     total_bytes: int
@@ -43,7 +43,7 @@ class MemoryPoint(Spec):
 
 @dataclass(frozen=True, slots=True)
 class CountScaling:
-    """Scaling of a plan to other card counts: `settings` returns the fields of `parallel` for each of `counts`.
+    """Scaling of a plan to other GPU counts: `settings` returns the fields of `parallel` for each of `counts`.
 
     `how` names the kind of parallelism if it is not the plan's own.
     """
@@ -103,7 +103,7 @@ def plan_at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
 
 
 def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ...]) -> tuple[MemoryPoint, ...]:
-    """Return the memory per card of `plan` at each of `values` of the setting `axis`.
+    """Return the memory per GPU of `plan` at each of `values` of the setting `axis`.
 
     Raises:
         SpecError: If the plan has no such number or does not allow one of the values, or the model was traced.
@@ -114,13 +114,13 @@ def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ..
 
 
 def count_scaling(plan: Plan, catalog: Catalog) -> CountScaling | None:
-    """Return the scaling of `plan` to other card counts, or None if its memory per card is the same for all.
+    """Return the scaling of `plan` to other GPU counts, or None if its memory per GPU is the same for all.
 
-    A plan on one card, or shared as its software would, scales in this way. A plan with ZeRO scales by the number of
+    A plan on one GPU, or shared as its software would, scales in this way. A plan with ZeRO scales by the number of
     replicas.
 
     Raises:
-        SpecError: If the workload does not allow the model or the number of cards.
+        SpecError: If the workload does not allow the model or the number of GPUs.
     """
     gpus = tuple(kind.gpu for kind in cards_of(plan, catalog))
     return _count_scaling(with_resolved_sharing(plan, catalog), architecture_of(plan, catalog), gpus)

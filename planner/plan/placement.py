@@ -1,4 +1,4 @@
-"""Placement of a plan on other hardware: cards of another kind, or whole systems."""
+"""Placement of a plan on other hardware: GPUs of another kind, or whole systems."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from planner.errors import PlannerError
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
+from planner.plan.cost import PlanCost, evaluate_cost
 from planner.plan.evaluate import Evaluation, evaluate, fits_among, on_equal_cards
-from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 from planner.workload.parallel import MOST_CARDS
 
@@ -20,7 +20,7 @@ _NO_ACCELERATOR: Final = "the catalog does not name this system's accelerator"
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Evaluation and cost of a plan on other cards, or the reason why the plan cannot run there."""
+    """Evaluation and cost of a plan on other GPUs, or the reason why the plan cannot run there."""
 
     evaluation: Evaluation | None
     cost: PlanCost | None = None
@@ -29,7 +29,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PlacementTarget:
-    """A number of equal cards (`count`), with `per_machine` cards in each machine."""
+    """A number of equal GPUs (`count`), with `per_machine` GPUs in each machine."""
 
     gpu_id: str
     count: int
@@ -56,7 +56,7 @@ def try_on(
 def place_on_all(
     plan: Plan, wanted: Mapping[str, PlacementTarget | None], catalog: Catalog, today: date
 ) -> dict[str, Placement]:
-    """Return the placement of `plan` on each target in `wanted`, by name; None stands for unknown cards."""
+    """Return the placement of `plan` on each target in `wanted`, by name; None stands for unknown GPUs."""
     return {
         name: Placement(None, reason=_NO_ACCELERATOR)
         if cards is None
@@ -66,7 +66,7 @@ def place_on_all(
 
 
 def _with_machine_size(plan: Plan, per_machine: int | None) -> Plan:
-    """Return `plan` with `per_machine` cards per machine, unless the plan sets a size or the size is out of bounds."""
+    """Return `plan` with `per_machine` GPUs per machine, unless the plan sets a size or the size is out of bounds."""
     if per_machine is None or per_machine > _MAX_PER_MACHINE or plan.timing.cards_per_node is not None:
         return plan
     return plan.evolve(timing=plan.timing.evolve(cards_per_node=per_machine))
@@ -98,7 +98,7 @@ def fits_by_system(plan: Plan, catalog: Catalog) -> Mapping[str, SystemFit]:
 
 
 def _system_fits(plan: Plan, catalog: Catalog, count: int, ids: list[str]) -> Mapping[str, SystemFit]:
-    """Return the memory verdict on `count` cards of each kind in `ids`, by card id, or why there is none."""
+    """Return the memory verdict on `count` GPUs of each kind in `ids`, by GPU id, or why there is none."""
     try:
         fits = fits_among(plan, catalog, tuple(ids), count)
     except PlannerError as error:

@@ -110,7 +110,7 @@ class Plan(Spec):
         build as an estimate; a plan that the program puts together does not.
 
         Raises:
-            pydantic.ValidationError: If the number of cards is out of range, or not that of the workload's cards.
+            pydantic.ValidationError: If the number of GPUs is out of range, or not that of the workload's GPUs.
         """
         fields = {name: getattr(self, name) for name in self.model_fields_set}
         plan = Plan.model_construct(**{**fields, **parts})
@@ -121,14 +121,14 @@ class Plan(Spec):
     @model_validator(mode="before")
     @classmethod
     def _upgrade(cls, fields: object) -> object:
-        """Read a file of schema 1, in which several cards without degrees of parallelism were replicas."""
+        """Read a file of schema 1, in which several GPUs without degrees of parallelism were replicas."""
         if not (isinstance(fields, Mapping) and fields.get("schema_version") == 1):
             return fields
         return {**fields, "schema_version": SCHEMA_VERSION, "workload": _as_replicas(fields)}
 
     @model_validator(mode="after")
     def _check_card_count(self) -> Self:
-        """Reject a card count that differs from the total of the unequal cards."""
+        """Reject a GPU count that differs from the total of the unequal GPUs."""
         named = _named_card_count(self.workload)
         if named and named != self.count:
             raise ValueError(f"count is {self.count:,}, but workload.gpus names {named:,} GPUs")
@@ -136,7 +136,7 @@ class Plan(Spec):
 
 
 def _as_replicas(fields: Mapping[str, object]) -> object:
-    """Return the workload in the fields of a plan of schema 1, with several cards as replicas unless it shares them."""
+    """Return the workload in the fields of a plan of schema 1, with several GPUs as replicas unless it shares them."""
     workload = fields.get("workload", {"task": "inference"})
     if fields.get("count", 1) == 1 and not (isinstance(workload, Mapping) and workload.get("gpus")):
         return workload
@@ -147,7 +147,7 @@ def _as_replicas(fields: Mapping[str, object]) -> object:
 
 
 def _named_card_count(workload: Workload | None) -> int:
-    """Return the total number of cards of several kinds that a workload names, 0 if it names none."""
+    """Return the total number of GPUs of several kinds that a workload names, 0 if it names none."""
     return sum(kind.count for kind in workload.gpus) if workload else 0
 
 

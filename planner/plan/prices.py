@@ -1,4 +1,4 @@
-"""Prices of single cards, and rental prices of whole systems, from the catalog."""
+"""Prices of single GPUs, and rental prices of whole systems, from the catalog."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
 
 
 def buying_prices(catalog: Catalog, today: date) -> dict[str, Figure]:
-    """Return what one new card costs, as cost estimates assume it, by card id; cards without a price are left out."""
+    """Return what one new GPU costs, as cost estimates assume it, by GPU id; GPUs without a price are left out."""
     purchases = defaultdict[str, list[Purchase]](list)
     for purchase in catalog.cost.purchases:
         if purchase.gpu is not None:

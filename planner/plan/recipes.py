@@ -94,7 +94,7 @@ def is_recipe_file(path: Path) -> bool:
 
 
 def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
-    """Return a plan with the model, workload and number of cards of the recipe at `path`.
+    """Return a plan with the model, workload and number of GPUs of the recipe at `path`.
 
     Raises:
         RecipeError: If it names no model, or one that is neither in the catalog nor a file.
@@ -113,9 +113,9 @@ def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
 
 
 def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
-    """Return `plan` with the workload of `recipe` and its number of cards, or enough cards for its parallelism.
+    """Return `plan` with the workload of `recipe` and its number of GPUs, or enough GPUs for its parallelism.
 
-    The cards of a recipe are replicas unless it says otherwise: nothing shares a model that the recipe does not share.
+    The GPUs of a recipe are replicas unless it says otherwise: nothing shares a model that the recipe does not share.
     """
     workload, parallel = recipe.workload, recipe.workload.parallel
     if recipe.cards is not None or parallel.model_fields_set:

@@ -1,4 +1,4 @@
-"""Sharing of a plan that leaves it open: replicas if one card is enough, else what its software would do."""
+"""Sharing of a plan that leaves it open: replicas if one GPU is enough, else what its software would do."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
@@ -30,7 +30,7 @@ _LAYERS: Final = "Hugging Face Accelerate, device_map; llama.cpp --split-mode la
 
 
 class SharingScheme(NamedTuple):
-    """A way to share the model between cards, such as `tensor parallelism`; `settings` are fields of `parallel`."""
+    """A way to share the model between GPUs, such as `tensor parallelism`; `settings` are fields of `parallel`."""
 
     name: str
     title: str
@@ -43,7 +43,7 @@ class SharingScheme(NamedTuple):
 class SharedFit(NamedTuple):
     """The memory verdict of a workload whose sharing is settled.
 
-    `scheme` is the chosen one, None for replicas. `replicas` is the verdict if each card held the whole model, None if
+    `scheme` is the chosen one, None for replicas. `replicas` is the verdict if each GPU held the whole model, None if
     the workload does not leave the sharing open.
     """
 
@@ -54,10 +54,10 @@ class SharedFit(NamedTuple):
 
 
 def tensor_domain(gpus: Iterable[Gpu | None], timing: TimeSetting) -> int:
-    """Return the most cards that split matrices with each other: all that NVLink or its like connects, or a PCIe pair.
+    """Return the most GPUs that split matrices with each other: all that NVLink or its like connects, or a PCIe pair.
 
     **Source**: vLLM's guide *Parallelism and scaling* (tensor parallelism within a node, stages between nodes and
-    between cards without NVLink); its custom_all_reduce.py supports no more than two cards over PCIe.
+    between GPUs without NVLink); its custom_all_reduce.py supports no more than two GPUs over PCIe.
     """
     domains = [_NODE if gpu is None else _links_domain(gpu, timing) for gpu in gpus]
     return min(domains, default=_NODE)
@@ -65,16 +65,16 @@ def tensor_domain(gpus: Iterable[Gpu | None], timing: TimeSetting) -> int:
 
 def _links_domain(gpu: Gpu, timing: TimeSetting) -> int:
     links = links_of(gpu, timing)
-    return links.node if links.kind in ("nvlink", "xgmi") else min(links.node, _PAIR)
+    return links.cards_per_node if links.kind in ("nvlink", "xgmi") else min(links.cards_per_node, _PAIR)
 
 
 def sharing_schemes(
     workload: Workload, architecture: Architecture, count: int, domain: int = _NODE
 ) -> tuple[SharingScheme, ...]:
-    """Return the ways in which the software shares the model between `count` cards, the smallest groups first.
+    """Return the ways in which the software shares the model between `count` GPUs, the smallest groups first.
 
-    `workload` has its defaults filled in. Groups that leave cards over become replicas. Programs that split matrices
-    do so within `domain` cards, and split the layers between such groups; others share between all cards.
+    `workload` has its defaults filled in. Groups that leave GPUs over become replicas. Programs that split matrices
+    do so within `domain` GPUs, and split the layers between such groups; others share between all GPUs.
     """
     return tuple(
         scheme
@@ -84,7 +84,7 @@ def sharing_schemes(
 
 
 def sharing_counts(workload: Workload, architecture: Architecture) -> Iterator[int]:
-    """Yield the numbers of cards, up to 64, between which the software can share the model in one group."""
+    """Yield the numbers of GPUs, up to 64, between which the software can share the model in one group."""
     by_layers = _default_split(workload) == "layers"
     counts = range(2, min(architecture.depth, _POWERS[-1]) + 1) if by_layers else _POWERS
     return (count for count in counts if sharing_schemes(workload, architecture, count))
@@ -100,7 +100,7 @@ def resolve_sharing(
     """Return the verdict of `workload` on `cards`, with the sharing that its software chooses if it is open.
 
     Raises:
-        SpecError: If the workload does not allow the model or the number of cards.
+        SpecError: If the workload does not allow the model or the number of GPUs.
     """
     count = sum(kind.number for kind in cards)
 
@@ -230,22 +230,23 @@ def _proposed_schemes(
     """Yield the schemes of the software, some of which the model may not allow."""
     split = _default_split(workload)
     if split == "layers":
-        stages = next((group for group in _divisors(count, from_largest=True) if group <= architecture.depth), 1)
+        stages = next((group for group in divisors(count, from_largest=True) if group <= architecture.depth), 1)
         if stages > 1:
             yield _layer_scheme(stages)
         return
     if isinstance(workload, Training):
         yield _state_scheme(training_support(workload.profile).zero_limit)
     if split == "matrices":
-        for group in _divisors(count):
-            degrees = (degree for degree in _divisors(group, from_largest=True) if degree <= domain)
+        for group in divisors(count):
+            degrees = (degree for degree in divisors(group, from_largest=True) if degree <= domain)
             schemes = (_matrix_scheme(workload, degree, group // degree) for degree in degrees)
             allowed = (scheme for scheme in schemes if _is_possible(workload, architecture, scheme.settings, count))
             if group > 1 and (scheme := next(allowed, None)) is not None:
                 yield scheme
 
 
-def _divisors(count: int, *, from_largest: bool = False) -> list[int]:
+def divisors(count: int, *, from_largest: bool = False) -> list[int]:
+    """Return the divisors of `count`, in ascending order unless `from_largest`."""
     small = [number for number in range(1, isqrt(count) + 1) if count % number == 0]
     return sorted({*small, *(count // number for number in small)}, reverse=from_largest)
 
@@ -264,7 +265,7 @@ def _state_scheme(stage: int) -> SharingScheme:
 
 
 def _matrix_scheme(workload: Workload, tensor: int, stages: int) -> SharingScheme:
-    """Return the scheme that splits matrices across `tensor` cards, and layers across `stages` such groups."""
+    """Return the scheme that splits matrices across `tensor` GPUs, and layers across `stages` such groups."""
     states: dict[str, object] = {}
     if isinstance(workload, Training):
         own = training_support(workload.profile)

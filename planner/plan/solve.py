@@ -1,4 +1,4 @@
-"""Search for the largest workload value, the fewest cards and the smallest card with which a plan fits.
+"""Search for the largest workload value, the fewest GPUs and the smallest GPU with which a plan fits.
 
 Each search repeats the whole estimate. Memory never decreases as a number of the workload grows, so doubling and
 bisection find the last value that fits. Micro-batches that would accumulate more steps to fill the groups of GRPO are
@@ -30,15 +30,6 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference, Workload
 
 MinimumVerdict = Literal["fits", "tight"]
-
-
-def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
-    """Return the memory verdict of the full estimate for `plan`, whose model is `architecture`.
-
-    Raises:
-        SpecError: If the workload does not allow the model or the number of cards.
-    """
-    return resolved_fit(plan, catalog, architecture).fit
 
 
 def meets(fit: CardFit, at_worst: MinimumVerdict) -> bool:
@@ -106,7 +97,7 @@ def largest_that_fits(
 
     def fit(step: int) -> CardFit:
         value = sizes.at(step)
-        found = assess_fit(with_value(plan, field, value), catalog, architecture)
+        found = resolved_fit(with_value(plan, field, value), catalog, architecture).fit
         at_once = value if field == "batch" else getattr(workload, "batch", 1)
         lacks_cache = found.pool_sequences is not None and found.pool_sequences < at_once
         return found._replace(verdict="does-not-fit") if lacks_cache and found.likely else found
@@ -158,10 +149,12 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
     def spread(count: int) -> Plan:
         return on_cards(plan, count, {"sharing": "auto"})
 
-    fewest = _bisect_first(lambda count: meets(assess_fit(spread(count), catalog, architecture), at_worst), counts)
+    fewest = _bisect_first(
+        lambda count: meets(resolved_fit(spread(count), catalog, architecture).fit, at_worst), counts
+    )
     if fewest is None:
         reason = _no_solution_reason(
-            assess_fit(plan, catalog, architecture), "each GPU still needs more memory than it has"
+            resolved_fit(plan, catalog, architecture).fit, "each GPU still needs more memory than it has"
         )
         return SolveResult(asked="count", reason=reason)
     shared = resolved_fit(spread(fewest), catalog, architecture)
@@ -236,7 +229,7 @@ def with_value(plan: Plan, field: SolvableField, value: int) -> Plan:
 
 
 def on_cards(plan: Plan, count: int, parallel_changes: Mapping[str, object] = MappingProxyType({})) -> Plan:
-    """Return `plan` on `count` cards, with as many replicas as they allow and `parallel_changes` applied."""
+    """Return `plan` on `count` GPUs, with as many replicas as they allow and `parallel_changes` applied."""
     parallel = plan.workload.parallel.evolve(**{"data": None, **parallel_changes})
     return plan.evolve(count=count, workload=_in_whole_groups(plan.workload.evolve(parallel=parallel), count))
 
@@ -280,7 +273,7 @@ def _interpolated_step(low: CardFit, high: CardFit, at_worst: MinimumVerdict, wi
     if at_worst == "fits" and low.least_free_bytes is not None and high.least_free_bytes is not None:
         free, lacking = low.least_free_bytes, high.least_free_bytes
     else:
-        # Of unequal cards only the expected free memory is known; it leads to the same answer in more steps.
+        # Of unequal GPUs only the expected free memory is known; it leads to the same answer in more steps.
         free, lacking = low.free_bytes or 0, high.free_bytes or 0
     if free <= lacking:
         return width // 2

@@ -6,7 +6,7 @@ Separate from `planner.plan.evaluate`, so that evaluating memory alone does not 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.certainty import scale_to_measured
-from planner.performance.estimate import CardCounts, estimate_time
+from planner.performance.estimate import GpuCounts, estimate_time
 from planner.performance.links import links_of
 from planner.performance.result import TimeResult
 from planner.performance.traced import Kind, OperationCounts, Precision, TracedStep, step_time
@@ -22,7 +22,7 @@ and the gradients of their inputs. So 3 / 2 of the counted output elements stand
 
 
 def traced_step(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> TracedStep | None:
-    """Return the operations of a traced step on one card, or None for traces that did not count them.
+    """Return the operations of a traced step on one GPU, or None for traces that did not count them.
 
     Gradients have the width of the parameters.
 
@@ -65,11 +65,11 @@ def _trace_precision(request: TraceRequest, *, convolves: bool) -> Precision:
 
 
 def estimate_plan_time(
-    plan: Plan, workload: Workload, architecture: Architecture | None, cards: CardCounts, measured_on: Gpu | None
+    plan: Plan, workload: Workload, architecture: Architecture | None, cards: GpuCounts, measured_on: Gpu | None
 ) -> TimeResult | None:
     """Return the time of one step or one request of `plan` on `cards`, which must not be empty.
 
-    `workload` is the plan's with its defaults; `measured_on` is the card of the plan's measured speed, if it differs. A
+    `workload` is the plan's with its defaults; `measured_on` is the GPU of the plan's measured speed, if it differs. A
     traced module has no architecture.
     """
     if architecture is not None:

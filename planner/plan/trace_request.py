@@ -12,6 +12,7 @@ from planner.models.architecture import Architecture, Tensor
 from planner.models.load import load_config
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.config_json import stored_dtype
+from planner.performance.kernels.gpu_figures import cores_per_multiprocessor
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, with_resolved_sharing
 from planner.plan.plan import Plan
@@ -27,7 +28,7 @@ _TO_CHECK: Final = "for a trace."
 
 
 def training_fields(workload: Training, architecture: Architecture | None, count: int) -> dict[str, object]:
-    """Return the trace-request fields for a training workload with defaults filled in, on `count` cards.
+    """Return the trace-request fields for a training workload with defaults filled in, on `count` GPUs.
 
     `architecture` is None for a model without formulas, whose parameters can be frozen only by name patterns.
 
@@ -95,7 +96,7 @@ def _adapter_fields(lora: Lora) -> dict[str, object]:
 
 
 def _rank_fields(parallel: Parallel, count: int) -> dict[str, object]:
-    """Return the trace-request fields for `count` data-parallel ranks; empty for one card."""
+    """Return the trace-request fields for `count` data-parallel ranks; empty for one GPU."""
     if count == 1:
         return {}
     if parallel.is_plain:
@@ -184,7 +185,7 @@ def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
 def request_of_unread_model(
     text: str, workload: Workload, count: int, gpu: Gpu | None, catalog: Catalog
 ) -> TraceRequest:
-    """Return the trace request that answers for the model named in `text`, which has no formulas, on `count` cards.
+    """Return the trace request that answers for the model named in `text`, which has no formulas, on `count` GPUs.
 
     Unset fields: weights in the format that the configuration states, else bf16; a prompt that fills the context, and
     lengths as a trace chooses them. Training has the defaults that it has with formulas.
@@ -245,13 +246,13 @@ def _settled_inference(workload: Inference, target: Target) -> Inference:
 
 
 def is_traced_for_other_card(request: TraceRequest, gpu: Gpu | None) -> bool:
-    """Return whether the trace assumed the operators of a CUDA card whose compute capability is not that of `gpu`."""
+    """Return whether the trace assumed the operators of a CUDA GPU whose compute capability is not that of `gpu`."""
     assumed = request.compute_capability
     return gpu is not None and assumed not in (None, operator_fields(gpu)["compute_capability"])
 
 
 def operator_fields(gpu: Gpu | None) -> dict[str, object]:
-    """Return the trace-request fields that select the operators of `gpu`, or of any CUDA card if it is None."""
+    """Return the trace-request fields that select the operators of `gpu`, or of any CUDA GPU if it is None."""
     if gpu is None or gpu.vendor != "NVIDIA":
         return {"device": "cuda", "compute_capability": None, "card": None}
     card = TracedCard(
@@ -263,14 +264,10 @@ def operator_fields(gpu: Gpu | None) -> dict[str, object]:
 
 
 def _multiprocessors(gpu: Gpu) -> int | None:
-    """Return how many multiprocessors an NVIDIA card has, by its shader cores.
-
-    **Source**: `_ConvertSMVer2Cores` in Common/helper_cuda.h of NVIDIA's cuda-samples.
-    """
+    """Return how many multiprocessors an NVIDIA GPU has, by its shader cores."""
     if gpu.shader_cores is None or gpu.compute_capability is None:
         return None
-    cores = 64 if gpu.compute_capability in ("6.0", "7.0", "7.2", "7.5", "8.0") else 128
-    return gpu.shader_cores // gpu.device_count // cores
+    return gpu.shader_cores // gpu.device_count // cores_per_multiprocessor(gpu)
 
 
 def _trace_target(plan: Plan, catalog: Catalog) -> Target:

@@ -103,7 +103,7 @@ def _warn_zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> 
 
 
 def _warn_repeated_cache(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
-    """Warn if tensor parallelism repeats a part of the KV cache on each card."""
+    """Warn if tensor parallelism repeats a part of the KV cache on each GPU."""
     workload = evaluation.workload
     cards, cache = workload.parallel.tensor, evaluation.memory.term("kv_cache")
     if not isinstance(workload, Inference) or cache is None or cards == 1:
@@ -150,7 +150,7 @@ def _warn_uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
 
 
 def software_warnings(evaluation: Evaluation, facts: Iterable[SoftwareFact]) -> Iterator[PlanWarning]:
-    """Yield a warning if newer PyTorch versions no longer support the plan's card and the program needs PyTorch."""
+    """Yield a warning if newer PyTorch versions no longer support the plan's GPU and the program needs PyTorch."""
     gpu, workload = evaluation.gpu, evaluation.workload
     if gpu is None or "pytorch" not in SOFTWARE[workload.profile or DEFAULT].needs:
         return

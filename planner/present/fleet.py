@@ -7,8 +7,8 @@ from fnmatch import fnmatch
 from typing import Final, NamedTuple
 
 from planner.fleet.cards import FleetCard, missing_evidence
+from planner.fleet.costs import FleetCosts, ServingCost
 from planner.fleet.fleet import Fleet
-from planner.fleet.money import FleetCosts, ServingCost
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column, text_column

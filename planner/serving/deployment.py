@@ -56,7 +56,7 @@ class ErrorFactors(NamedTuple):
 
 
 class Deployment(NamedTuple):
-    """A model on its cards, ready to be simulated.
+    """A model on its GPUs, ready to be simulated.
 
     `cache_blocks` is the capacity of one replica, None if each sequence has a slot of its own. `expert_ranks` replicas
     share the routed experts. `ram_blocks` are the blocks that each replica keeps in RAM.
@@ -65,7 +65,7 @@ class Deployment(NamedTuple):
     architecture: Architecture
     workload: Inference
     gpu: Gpu
-    run: ServedModel
+    served: ServedModel
     scheduling: Scheduling
     setup: ServingSetup
     replicas: int
@@ -78,13 +78,13 @@ class Deployment(NamedTuple):
 
     @property
     def ram_token_seconds(self) -> float:
-        """Return the seconds in which the cache of a token comes from RAM, over the buses of all cards of a replica.
+        """Return the seconds in which the cache of a token comes from RAM, over the buses of all GPUs of a replica.
 
-        **Formula**: (bytes of a block ÷ (cards · bandwidth of a bus) + t) ÷ its tokens, t what a copy takes besides.
+        **Formula**: (bytes of a block ÷ (GPUs · bandwidth of a bus) + t) ÷ its tokens, t what a copy takes besides.
         """
         tokens = max(self.scheduling.block_tokens, 1)
-        buses = self.run.sharing.links.host_bytes_per_s * self.run.sharing.tensor
-        return (cached_bytes(self.run, tokens) / buses + self.scheduling.block_copy_seconds) / tokens
+        buses = self.served.split.links.host_bytes_per_s * self.served.split.tensor
+        return (cached_bytes(self.served, tokens) / buses + self.scheduling.block_copy_seconds) / tokens
 
     @property
     def cache_tokens(self) -> int | None:
@@ -93,7 +93,7 @@ class Deployment(NamedTuple):
 
     def transfer_seconds(self, tokens: int) -> float:
         """Return the seconds in which the cache of a prompt is sent to another replica."""
-        return cached_bytes(self.run, tokens) / self.transfer_bytes_per_s
+        return cached_bytes(self.served, tokens) / self.transfer_bytes_per_s
 
 
 def deploy(
@@ -104,18 +104,18 @@ def deploy(
     setup: ServingSetup,
     timing: TimeSetting,
 ) -> Deployment | str:
-    """Return the deployment of `workload`, with its defaults filled in, on cards `gpu`; or why there is none.
+    """Return the deployment of `workload`, with its defaults filled in, on GPUs `gpu`; or why there is none.
 
     `memory` is its memory estimate, of which the KV cache has its capacity. `parallel.data` is the number of replicas.
     """
     reason = _obstacle(architecture, memory)
     if reason:
         return reason
-    run = served_model(architecture, workload, gpu, timing)
-    if run is None:
+    served = served_model(architecture, workload, gpu, timing)
+    if served is None:
         return f"the memory bandwidth or arithmetic rate of {gpu.name} is unknown"
     scheduling = scheduling_of(workload, architecture, gpu, prefix_cache=setup.prefix_cache)
-    parallel, engine, family = workload.parallel, run.machine.engine, family_of(gpu)
+    parallel, engine, family = workload.parallel, served.speed.engine, family_of(gpu)
     replicas = parallel.data or 1
     split = setup.disaggregation
     if split is not None and split.prefill_replicas + split.decode_replicas != replicas:
@@ -123,19 +123,19 @@ def deploy(
             f"{split.prefill_replicas:,} replicas for prompts and {split.decode_replicas:,} for answers are not the "
             f"{replicas:,} of the plan"
         )
-    if split is not None and (scheduling.static or parallel.expert > 1):
+    if split is not None and (scheduling.static_batching or parallel.expert > 1):
         return _TOGETHER if parallel.expert > 1 else _IN_BATCHES
-    if run.draft is not None and parallel.expert > 1:
+    if served.draft is not None and parallel.expert > 1:
         return "drafts of replicas that share experts are not simulated"
     pool = memory.cache_pool
-    links = run.sharing.links
-    node = links.node >= 2 * parallel.tensor * parallel.pipeline
-    usual = links.point_to_point_bytes_per_s(1 if node else links.node) * parallel.tensor
+    links = served.split.links
+    node = links.cards_per_node >= 2 * parallel.tensor * parallel.pipeline
+    usual = links.point_to_point_bytes_per_s(1 if node else links.cards_per_node) * parallel.tensor
     return Deployment(
         architecture=architecture,
         workload=workload,
         gpu=gpu,
-        run=run,
+        served=served,
         scheduling=scheduling,
         setup=setup,
         replicas=replicas,
@@ -151,7 +151,7 @@ def deploy(
 
 
 def _ram_blocks(workload: Inference, pool: CachePool | None, scheduling: Scheduling) -> int:
-    """Return the blocks of the cache that one replica's RAM holds; `pool` is that of one of its cards."""
+    """Return the blocks of the cache that one replica's RAM holds; `pool` is that of one of its GPUs."""
     if pool is None or not scheduling.caches_prefixes:
         return 0
     cards = workload.parallel.tensor * workload.parallel.pipeline

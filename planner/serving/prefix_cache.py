@@ -1,10 +1,10 @@
-"""The prefix cache of a replica: blocks of earlier prompts that later ones with the same beginning use again."""
+"""The prefix cache of a replica: blocks of earlier prompts that later prompts with the same prefix reuse."""
 
-from planner.serving.traffic import CommonBeginning
+from planner.serving.traffic import CommonPrefix
 
 
-class _Entry:
-    """The cached blocks of a common beginning, from the end of the one before it in the prompt."""
+class _CachedPrefix:
+    """The cached blocks of one prefix, from the end of the shorter prefix before it."""
 
     __slots__ = ("blocks", "expiry", "ram_expiry", "ready", "start", "users")
 
@@ -16,7 +16,7 @@ class _Entry:
 
 
 class PrefixCache:
-    """Common beginnings in the free blocks of a cache, of which the longest unused are overwritten first.
+    """Prefixes in the free blocks of a KV cache; the least recently used are overwritten first.
 
     `taken` counts all blocks that requests have taken from the queue of free blocks. A block that is set free goes to
     its end, so that it is overwritten when as many have been taken as were free at that moment.
@@ -33,10 +33,10 @@ class PrefixCache:
 
     def __init__(self, block_tokens: int, ram_blocks: int = 0) -> None:
         self._block_tokens, self._ram_blocks = block_tokens, ram_blocks
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, _CachedPrefix] = {}
         self.taken = 0
 
-    def matched(self, prefixes: tuple[CommonBeginning, ...], prompt: int, *, in_ram: bool = False) -> int:
+    def matched(self, prefixes: tuple[CommonPrefix, ...], prompt: int, *, in_ram: bool = False) -> int:
         """Return the tokens at the beginning of a prompt that are cached: whole blocks, without the last token.
 
         With `in_ram` those count, too, that only RAM has.
@@ -54,12 +54,12 @@ class PrefixCache:
                 break
         return min(found, (prompt - 1) // self._block_tokens * self._block_tokens)
 
-    def _left(self, entry: _Entry) -> int:
-        """Return the blocks of an unused beginning that nothing has overwritten; its end is overwritten first."""
+    def _left(self, entry: _CachedPrefix) -> int:
+        """Return the blocks of an unused prefix that are not overwritten yet; its end is overwritten first."""
         return max(0, min(entry.blocks, entry.expiry - self.taken))
 
-    def claim(self, prefixes: tuple[CommonBeginning, ...]) -> tuple[int, int]:
-        """Return the blocks of the beginnings, and how many of them a further user takes from the free ones."""
+    def claim(self, prefixes: tuple[CommonPrefix, ...]) -> tuple[int, int]:
+        """Return the blocks of the prefixes, and how many of them one more user would take from the free blocks."""
         whole = moved = 0
         for prefix in prefixes:
             entry = self._entries.get(prefix.name)
@@ -69,13 +69,13 @@ class PrefixCache:
             whole = (whole if entry is None else entry.start) + blocks
         return whole, moved
 
-    def acquire(self, prefixes: tuple[CommonBeginning, ...]) -> int:
-        """Count a further user of the beginnings; return their blocks that are no longer free."""
+    def acquire(self, prefixes: tuple[CommonPrefix, ...]) -> int:
+        """Add one user of the prefixes; return their blocks that are no longer free."""
         whole = moved = 0
         for prefix in prefixes:
             entry = self._entries.get(prefix.name)
             if entry is None:
-                entry = _Entry(whole, max(0, prefix.end // self._block_tokens - whole))
+                entry = _CachedPrefix(whole, max(0, prefix.end // self._block_tokens - whole))
                 self._entries[prefix.name] = entry
             if not entry.users:
                 kept = self._left(entry) if entry.ready else 0
@@ -86,13 +86,13 @@ class PrefixCache:
             whole = entry.start + entry.blocks
         return moved
 
-    def computed(self, prefixes: tuple[CommonBeginning, ...]) -> None:
-        """Note that a prompt with these beginnings has been read."""
+    def computed(self, prefixes: tuple[CommonPrefix, ...]) -> None:
+        """Mark these prefixes as computed, so that later prompts can use them."""
         for prefix in prefixes:
             self._entries[prefix.name].ready = True
 
-    def release(self, prefixes: tuple[CommonBeginning, ...], free: int) -> int:
-        """Count one user less of the beginnings; return the blocks that are free again, beside `free` others."""
+    def release(self, prefixes: tuple[CommonPrefix, ...], free: int) -> int:
+        """Remove one user of the prefixes; return the blocks that become free, in addition to `free` others."""
         released = 0
         for prefix in prefixes:
             entry = self._entries[prefix.name]
@@ -104,8 +104,8 @@ class PrefixCache:
         return released
 
     def keep(self, name: int, start_blocks: int, tokens: int, free: int) -> None:
-        """Keep the context of a session that has just been set free for its next turn, of `tokens` tokens in all."""
-        entry = _Entry(start_blocks, max(0, tokens // self._block_tokens - start_blocks))
+        """Keep the context of an ended request, of `tokens` tokens in all, for the next turn of its session."""
+        entry = _CachedPrefix(start_blocks, max(0, tokens // self._block_tokens - start_blocks))
         entry.ready, entry.expiry = True, self.taken + free
         entry.ram_expiry = self.taken + self._ram_blocks if self._ram_blocks else 0
         self._entries[name] = entry

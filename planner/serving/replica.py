@@ -11,9 +11,9 @@ from planner.serving.prefix_cache import PrefixCache
 from planner.serving.requests import NEVER, Requests
 from planner.serving.result import DurationCounts, MinuteMoment
 from planner.serving.scheduling import Scheduling
-from planner.serving.traffic import CommonBeginning
+from planner.serving.traffic import CommonPrefix
 
-_SPREAD: Final = 0.02
+_UNEVEN_STEPS: Final = 0.02
 """Relative change of the time of a step from which the steps taken together are counted in parts."""
 _PARTS: Final = 8
 _UNLIMITED: Final = 2**60
@@ -26,19 +26,19 @@ second in Python, about 4.3 bytes a token.
 
 **Assumes** of a request that it is more than nothing, and less than a step.
 """
-_OWN: Final = -(2**40)
+_PREEMPTED_CACHES: Final = -(2**40)
 """Name of the cache of request 0 in the prefix cache, below the names of sessions; those of others follow downwards."""
 
 
 class Preemption(NamedTuple):
-    """A request that lost its cache, so that its prompt and answer are read again."""
+    """Preemption of a request: it lost its cache, so prompt and answer are computed again."""
 
     seconds: float
     request: int
 
 
-class _Reading:
-    """A request whose prompt is read: the tokens that are in the cache, and all that must be."""
+class _Prefill:
+    """A request in prefill: `done` of its `total` tokens are in the cache."""
 
     __slots__ = ("done", "number", "total")
 
@@ -47,29 +47,29 @@ class _Reading:
 
 
 class RamCache(NamedTuple):
-    """Part of the KV cache that is kept in RAM: its blocks, and the seconds in which a token's come over the bus."""
+    """KV cache in RAM: its blocks, and the seconds to copy the cache of one token over the bus."""
 
     blocks: int
     token_seconds: float
 
 
 class StepPlan(NamedTuple):
-    """Content of the next step: the prompts to read with their tokens and attention, and the decoding sequences.
+    """Content of the next step: the chunks of prompts with their tokens and attention, and the decoding sequences.
 
     Without prompts it is a decoding step, which may be taken several times.
     """
 
-    begins: "Sequence[tuple[_Reading, int]]"
+    prompt_chunks: "Sequence[tuple[_Prefill, int]]"
     decoding: int
     context: int
     tokens: int
     attention: float
 
 
-class AnyReplica:
+class BaseReplica:
     """Requests of a replica of any kind, and the record of its run.
 
-    Times are seconds since the begin; `watched` is the window in which moments are recorded.
+    Times are seconds since the begin; `recorded_window` is the window in which moments are recorded.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class AnyReplica:
         times: StepTimes,
         scheduling: Scheduling,
         requests: Requests,
-        watched: tuple[float, float] = (inf, inf),
+        recorded_window: tuple[float, float] = (inf, inf),
     ) -> None:
         self.index, self.times, self.scheduling, self.requests = index, times, scheduling, requests
-        self.watched = watched
+        self.recorded_window = recorded_window
         self.clock = 0.0
         self.intervals = DurationCounts()
         self.moments: list[MinuteMoment] = []
@@ -94,27 +94,27 @@ class AnyReplica:
 
     @property
     def load(self) -> int:
-        """Return the number of requests that are not answered yet."""
+        """Return the number of unanswered requests."""
         return len(self._waiting) + len(self._pending)
 
-    def cached_part(self, _number: int) -> int:
-        """Return the tokens of a request's prompt that are cached: none, unless the replica has a prefix cache."""
+    def cached_prompt_tokens(self, _number: int) -> int:
+        """Return the number of cached prompt tokens of a request: 0 without a prefix cache."""
         return 0
 
     def submit(self, number: int, time: float) -> None:
-        """Let a request arrive at `time`."""
+        """Add a request that arrives at `time`."""
         self.requests.arrival[number] = time
         self.requests.replica[number] = self.index
         heappush(self._pending, (time, number))
 
-    def _follow(self, number: int, time: float) -> None:
-        """Let the request arrive that the same client or session sends after this one, which ended at `time`."""
+    def _submit_next(self, number: int, time: float) -> None:
+        """Submit the next request of the same client or session, after this one ended at `time`."""
         after = self.requests.followed_by[number]
         if after >= 0:
             self.submit(after, time + self.requests.pause[number])
 
 
-class Replica(AnyReplica):
+class Replica(BaseReplica):
     """The scheduler of one replica, which advances from step to step with the requests that are submitted to it.
 
     `cache_blocks` is the capacity of the KV cache in blocks. Steps in which all running sequences decode and none is
@@ -131,61 +131,61 @@ class Replica(AnyReplica):
         scheduling: Scheduling,
         cache_blocks: int | None,
         requests: Requests,
-        watched: tuple[float, float] = (inf, inf),
+        recorded_window: tuple[float, float] = (inf, inf),
         ram: RamCache | None = None,
         over_http: bool = False,
     ) -> None:
-        super().__init__(index, times, scheduling, requests, watched)
+        super().__init__(index, times, scheduling, requests, recorded_window)
         self.capacity = _UNLIMITED if cache_blocks is None else cache_blocks
         self.block_seconds = 0.0
         self.used_blocks = self.most_blocks = 0
         self.receives_cache = False
         self.over_http = over_http
-        self._composed = NEVER
-        self._reading: list[_Reading] = []
+        self._composed_at = NEVER
+        self._prefilling: list[_Prefill] = []
         self._ending: list[tuple[int, int, int]] = []
         self._step = self._steps_to_poll = 0
         self._decoding = 0
         self._context = 0
-        self._outstanding = 0
+        self._tokens_outstanding = 0
         self._stalled, self._stalled_sequences = 0.0, 0
-        self._grows = [0] * scheduling.block_tokens
+        self._growing_by_offset = [0] * scheduling.block_tokens
         self._order: list[tuple[int, int]] = []
         self._version: dict[int, int] = {}
         self._answered: dict[int, int] = {}
-        self._residue: dict[int, int] = {}
-        self._owed = 0.0
+        self._growth_offset: dict[int, int] = {}
+        self._tokens_owed = 0.0
         self._shared: dict[int, int] = {}
-        self._ram, self._bus_free, self._brought = ram, 0.0, dict[int, int]()
-        self.brought_tokens = 0
+        self._ram, self._bus_free, self._fetched = ram, 0.0, dict[int, int]()
+        self.fetched_tokens = 0
         blocks = ram.blocks if ram else 0
         self._prefixes = PrefixCache(scheduling.block_tokens, blocks) if scheduling.caches_prefixes else None
 
     @property
     def load(self) -> int:
-        """Return the number of requests that wait, are read or are answered."""
-        return self._decoding + len(self._reading) + len(self._waiting) + len(self._pending)
+        """Return the number of requests that wait, prefill or decode."""
+        return self._decoding + len(self._prefilling) + len(self._waiting) + len(self._pending)
 
     @property
     def waiting(self) -> int:
         """Return the number of requests that wait for admission."""
         return len(self._waiting)
 
-    def cached_part(self, number: int) -> int:
-        """Return the tokens of a request's prompt that this replica's prefix cache has."""
+    def cached_prompt_tokens(self, number: int) -> int:
+        """Return the number of prompt tokens of a request that are in the prefix cache."""
         if self._prefixes is None:
             return 0
         return self._prefixes.matched(self.requests.prefixes[number], self.requests.prompt[number])
 
     def submit(self, number: int, time: float) -> None:
-        """Let a request arrive at `time`; one that the cache can never hold is rejected."""
+        """Add a request that arrives at `time`; reject one that is too long for the cache."""
         self.requests.arrival[number] = time
         self.requests.replica[number] = self.index
         length = self.requests.prompt[number] + self.requests.output[number]
         slot = self.scheduling.slot_tokens
         if (slot is not None and length > slot) or self._blocks(length) > self.capacity:
             self.rejected.append(number)
-            self._follow(number, time)
+            self._submit_next(number, time)
         else:
             before = _REQUEST_SECONDS + _TOKEN_SECONDS * self.requests.prompt[number] if self.over_http else 0.0
             heappush(self._pending, (time + before, number))
@@ -199,85 +199,85 @@ class Replica(AnyReplica):
         return self._pending[0][0] if self._pending else inf
 
     def advance(self, until: float = inf) -> None:
-        """Take all steps that begin before `until`, with the requests submitted so far."""
+        """Run all steps that begin before `until`, with the requests submitted so far."""
         while True:
             if self.receive_arrivals():
                 if self.clock >= until:
                     return
                 plan = self.compose()
-                if plan.begins:
-                    self.take_prompts(plan, self.own_seconds(plan))
+                if plan.prompt_chunks:
+                    self.take_prefill_step(plan, self.prefill_step_seconds(plan))
                 else:
                     first, more = self.decoding_seconds(plan)
-                    self.take_steps(plan, self.steps_within(plan, first, more, until), first, more)
+                    self.take_decoding_steps(plan, self.steps_within(plan, first, more, until), first, more)
             elif self.next_arrival >= until:
                 return
             else:
                 self.start_at(max(self.clock, self.next_arrival))
 
     def start_at(self, time: float) -> None:
-        """Let an idle replica go on at `time`."""
-        self.clock = self._composed = time
+        """Advance the clock of an idle replica to `time`."""
+        self.clock = self._composed_at = time
 
     def receive_arrivals(self) -> bool:
-        """Take note of the requests that have arrived; return whether there is anything to do."""
+        """Queue the requests that have arrived; return whether any request waits or runs."""
         if self._decoding and self._steps_to_poll > 0:
             return True
         self._steps_to_poll = self.scheduling.polls_every if self.scheduling.polls_every > 1 else 0
-        ready = self._composed if self.scheduling.schedules_ahead else self.clock
+        ready = self._composed_at if self.scheduling.schedules_ahead else self.clock
         while self._pending and self._pending[0][0] <= ready:
             number = heappop(self._pending)[1]
-            if not (self._ram and self._fetches(number, self._ram)):
+            if not (self._ram and self._starts_fetch(number, self._ram)):
                 self._waiting.append(number)
-        return bool(self._waiting or self._reading or self._decoding)
+        return bool(self._waiting or self._prefilling or self._decoding)
 
-    def _fetches(self, number: int, ram: RamCache) -> bool:
+    def _starts_fetch(self, number: int, ram: RamCache) -> bool:
         """Return whether the beginning of a prompt is brought from RAM before the request waits for its admission.
 
         **Source**: vLLM v1/core/sched/scheduler.py: requests wait for remote caches while others run.
 
         **Assumes** that one request after the other uses the bus, and that what it brought stays until its admission.
         """
-        if self._prefixes is None or number in self._brought:
+        if self._prefixes is None or number in self._fetched:
             return False
         prefixes, prompt = self.requests.prefixes[number], self.requests.prompt[number]
         here = self._prefixes.matched(prefixes, prompt)
         found = self._prefixes.matched(prefixes, prompt, in_ram=True)
         if found <= here:
             return False
-        self._brought[number] = found
-        self.brought_tokens += found - here
+        self._fetched[number] = found
+        self.fetched_tokens += found - here
         self._bus_free = max(self.clock, self._bus_free) + (found - here) * ram.token_seconds
         heappush(self._pending, (self._bus_free, number))
         return True
 
     def compose(self) -> "StepPlan":
         """Return the next step, whose requests have their blocks of the cache."""
-        if self.watched[0] <= self.clock < self.watched[1]:
-            self._record()
+        if self.recorded_window[0] <= self.clock < self.recorded_window[1]:
+            self._record_moment()
         preempted = self._make_room()
-        while self.receives_cache and self._waiting and not preempted and self._receive():
+        while self.receives_cache and self._waiting and not preempted and self._start_received():
             pass
-        if self._reading or (self._waiting and not preempted):
-            begins = self._prompts_to_read(admits=not preempted)
-            if begins:
-                return self._plan(begins)
+        if self._prefilling or (self._waiting and not preempted):
+            prompt_chunks = self._next_prompt_chunks(admits=not preempted)
+            if prompt_chunks:
+                return self._plan(prompt_chunks)
         ending = self._ending
         while self._version.get(ending[0][1], 0) != ending[0][2]:
             heappop(ending)
         return StepPlan((), self._decoding, self._context, 0, 0.0)
 
-    def _plan(self, begins: "list[tuple[_Reading, int]]") -> "StepPlan":
+    def _plan(self, prompt_chunks: "list[tuple[_Prefill, int]]") -> "StepPlan":
         tokens, attention = 0, 0.0
-        for entry, size in begins:
+        for entry, size in prompt_chunks:
             tokens += size
             attention += self.times.attention(entry.done, entry.done + size)
-        if self.scheduling.mixes:
-            return StepPlan(begins, self._decoding, self._context, tokens, attention)
-        return StepPlan(begins, 0, 0, tokens, attention)
+        if self.scheduling.mixes_prefill:
+            return StepPlan(prompt_chunks, self._decoding, self._context, tokens, attention)
+        return StepPlan(prompt_chunks, 0, 0, tokens, attention)
 
-    def own_seconds(self, plan: "StepPlan", experts: float = 0.0) -> float:
-        """Return the seconds of a step that reads prompts; `experts` are those of shared experts, 0 if none are."""
+    def prefill_step_seconds(self, plan: "StepPlan", experts: float = 0.0) -> float:
+        """Return the seconds of a step with prefill; `experts` are the seconds of experts shared between replicas."""
         return self.times.mixed(plan.decoding, plan.context, plan.tokens, plan.attention, experts)
 
     def decoding_seconds(self, plan: "StepPlan") -> tuple[float, float]:
@@ -287,11 +287,11 @@ class Replica(AnyReplica):
         return (base.least, 0.0) if first < base.least else (first, more)
 
     def steps_within(self, plan: "StepPlan", first: float, more: float, until: float) -> int:
-        """Return how many steps can be taken in which the running sequences decode and nothing else happens."""
+        """Return how many steps in a row only decode: no request arrives, ends or runs out of cache."""
         steps = self._ending[0][0] - self._step
         base = self.times.decoding(plan.decoding)
         if first <= base.least and base.per_token:
-            # Reading the cache takes longer with each step, until the card takes longer than the host.
+            # Reading the cache takes longer with each step, until the GPU takes longer than the host.
             each = base.per_token * plan.decoding
             steps = min(steps, max(1, ceil((base.least - base.seconds - base.per_token * plan.context) / each)))
         if until < inf:
@@ -306,34 +306,34 @@ class Replica(AnyReplica):
             steps //= 2
         return steps
 
-    def _record(self) -> None:
+    def _record_moment(self) -> None:
         share = 0.0 if self.capacity == _UNLIMITED else self.used_blocks / self.capacity
-        state = (len(self._waiting), len(self._reading), self._decoding)
+        state = (len(self._waiting), len(self._prefilling), self._decoding)
         self.moments.append(MinuteMoment(self.clock, self.index, *state, share))
 
     # The cache
 
     def _growth(self, steps: int) -> int:
         """Return the blocks that the decoding sequences need in the next `steps` steps."""
-        whole, rest = divmod(steps, len(self._grows))
-        begin, size = self._step % len(self._grows), len(self._grows)
-        found = whole * self._decoding_that_grow if whole else 0
+        whole, rest = divmod(steps, len(self._growing_by_offset))
+        begin, size = self._step % len(self._growing_by_offset), len(self._growing_by_offset)
+        found = whole * self._growing_sequences if whole else 0
         if rest == 1:
-            return found + self._grows[begin]
+            return found + self._growing_by_offset[begin]
         end = begin + rest
         if end <= size:
-            return found + sum(self._grows[begin:end])
-        return found + sum(self._grows[begin:]) + sum(self._grows[: end - size])
+            return found + sum(self._growing_by_offset[begin:end])
+        return found + sum(self._growing_by_offset[begin:]) + sum(self._growing_by_offset[: end - size])
 
     @property
     def _next_growth(self) -> int:
         """Return the blocks that the decoding sequences need in the next step, for all tokens that it checks."""
         rows = self.times.rows_per_sequence
-        return self._grows[self._step % len(self._grows)] if rows == 1 else self._growth(rows)
+        return self._growing_by_offset[self._step % len(self._growing_by_offset)] if rows == 1 else self._growth(rows)
 
     @property
-    def _decoding_that_grow(self) -> int:
-        return 0 if self.scheduling.reserves == "whole" else self._decoding
+    def _growing_sequences(self) -> int:
+        return 0 if self.scheduling.reservation == "whole" else self._decoding
 
     def _take(self, blocks: int) -> None:
         self.used_blocks += blocks
@@ -351,44 +351,44 @@ class Replica(AnyReplica):
         return preempted
 
     def _preempt(self) -> None:
-        """Take the cache of the request that was admitted last, which waits again before all others."""
+        """Preempt the request that was admitted last: it loses its cache and waits in front of all others."""
         number, version = self._order.pop()
         while self._version.get(number, 0) != version:
             number, version = self._order.pop()
         self._version[number] = version + 1
-        reading = next((entry for entry in self._reading if entry.number == number), None)
+        reading = next((entry for entry in self._prefilling if entry.number == number), None)
         if reading is not None:
-            self._reading.remove(reading)
+            self._prefilling.remove(reading)
             stored = reading.done
         else:
             place = next(place for place, entry in enumerate(self._ending) if entry[1:] == (number, version))
             remaining = self._ending[place][0] - self._step
             self._answered[number] = self.requests.output[number] - remaining
             stored = self._leave_decoding(number, self._answered[number])
-        self._outstanding -= self.requests.output[number] - self._answered.get(number, 0)
+        self._tokens_outstanding -= self.requests.output[number] - self._answered.get(number, 0)
         shared = self._shared.get(number, 0)
         self._free(number, self._held(number, stored, is_read=reading is not None))
         if self._prefixes is not None:
-            self._prefixes.keep(_OWN - number, shared, stored, self.capacity - self.used_blocks)
+            self._prefixes.keep(_PREEMPTED_CACHES - number, shared, stored, self.capacity - self.used_blocks)
         self.preemptions.append(Preemption(self.clock, number))
         self._waiting.appendleft(number)
 
     def _leave_decoding(self, number: int, answered: int) -> int:
-        """Take a sequence out of those that decode, and return the tokens that it has in the cache."""
+        """Remove a decoding sequence, and return the number of its tokens in the cache."""
         stored = self.requests.prompt[number] + answered - 1
         self._decoding -= 1
         self._context -= stored
-        residue = self._residue.pop(number, -1)
+        residue = self._growth_offset.pop(number, -1)
         if residue >= 0:
-            self._grows[residue] -= 1
+            self._growing_by_offset[residue] -= 1
         return stored
 
     def _held(self, number: int, stored: int, *, is_read: bool = False) -> int:
-        """Return the blocks that a running request alone holds, with `stored` tokens in the cache."""
-        reserves = self.scheduling.reserves
-        if reserves == "whole":
+        """Return the blocks of a running request, without shared ones, with `stored` tokens in the cache."""
+        reservation = self.scheduling.reservation
+        if reservation == "whole":
             stored = self.requests.prompt[number] + self.requests.output[number]
-        elif reserves == "prompt" and is_read:
+        elif reservation == "prompt" and is_read:
             stored = self.requests.prompt[number] + self._answered.get(number, 0)
         return max(0, self._blocks(stored) - self._shared.get(number, 0))
 
@@ -400,43 +400,43 @@ class Replica(AnyReplica):
 
     # Steps
 
-    def _prompts_to_read(self, *, admits: bool) -> "list[tuple[_Reading, int]]":
+    def _next_prompt_chunks(self, *, admits: bool) -> "list[tuple[_Prefill, int]]":
         rules = self.scheduling
-        growth = self._next_growth if rules.mixes else 0
-        budget = rules.step_tokens - (self._decoding * self.times.rows_per_sequence if rules.mixes else 0)
-        begins: list[tuple[_Reading, int]] = []
-        for entry in tuple(self._reading):
+        growth = self._next_growth if rules.mixes_prefill else 0
+        budget = rules.step_tokens - (self._decoding * self.times.rows_per_sequence if rules.mixes_prefill else 0)
+        prompt_chunks: list[tuple[_Prefill, int]] = []
+        for entry in tuple(self._prefilling):
             size = min(entry.total - entry.done, budget)
             if size <= 0:
                 break
             if not self._continue(entry, size, growth):
                 admits = False  # else the request that was preempted could begin again at once, in every step
                 break
-            begins.append((entry, size))
+            prompt_chunks.append((entry, size))
             budget -= size
-        while admits and budget > 0 and self._waiting and self._reads_first():
-            admitted = self._admit(budget, growth, alone=not begins)
+        while admits and budget > 0 and self._waiting and self._prefills_first():
+            admitted = self._admit(budget, growth, alone=not prompt_chunks)
             if admitted is None:
                 break
-            begins.append(admitted)
+            prompt_chunks.append(admitted)
             budget -= admitted[1]
-        return begins
+        return prompt_chunks
 
-    def _reads_first(self) -> bool:
-        """Return whether the first waiting request is read here; where caches are received, only if it lost its own."""
+    def _prefills_first(self) -> bool:
+        """Return whether the first waiting request needs prefill here: in a decode replica, only after a preemption."""
         return not self.receives_cache or self._waiting[0] in self._answered
 
-    def take_prompts(self, plan: "StepPlan", seconds: float) -> None:
-        """Take a step of `seconds` seconds that reads prompts."""
+    def take_prefill_step(self, plan: "StepPlan", seconds: float) -> None:
+        """Run a step with prefill that takes `seconds` seconds."""
         self._steps_to_poll = 0
         self._pass_time(seconds)
         self.prompt_seconds += seconds
         self._count_step(seconds, plan.decoding)
-        self._end_reading(plan)
+        self._end_prefill(plan)
 
     def _count_step(self, seconds: float, decoding: int) -> None:
-        """Count the step for the sequences that decoded in it, or the stall of those that did not."""
-        if not self.scheduling.mixes:
+        """Record the step as a token interval of the sequences that decoded in it, or as a stall of the others."""
+        if not self.scheduling.mixes_prefill:
             if not self._stalled:
                 self._stalled_sequences = self._decoding
             self._stalled += seconds
@@ -450,55 +450,57 @@ class Replica(AnyReplica):
 
     def _yielded(self) -> int:
         """Return the tokens that each sequence gets in a step: whole ones, which are right on average with a draft."""
-        self._owed += self.times.tokens_per_step
-        tokens = int(self._owed)
-        self._owed -= tokens
+        self._tokens_owed += self.times.tokens_per_step
+        tokens = int(self._tokens_owed)
+        self._tokens_owed -= tokens
         return tokens
 
     def _pass_time(self, seconds: float) -> None:
-        self._composed = self.clock
+        self._composed_at = self.clock
         self.clock += seconds
         self.busy_seconds += seconds
         self.block_seconds += seconds * self.used_blocks
 
-    def _continue(self, entry: _Reading, size: int, growth: int) -> bool:
+    def _continue(self, entry: _Prefill, size: int, growth: int) -> bool:
         """Take the blocks for the next `size` tokens of a prompt; return False if the request was preempted instead.
 
         Those that were admitted after it, with a cache from elsewhere, are preempted before it.
         """
-        if self.scheduling.reserves != "chunk":
+        if self.scheduling.reservation != "chunk":
             return True
         shared = self._shared.get(entry.number, 0)
         need = max(0, self._blocks(entry.done + size) - shared) - max(0, self._blocks(entry.done) - shared)
         while self.used_blocks + growth + need > self.capacity:
             self._preempt()
-            if entry not in self._reading:
+            if entry not in self._prefilling:
                 return False
             growth = self._next_growth
         self._take(need)
         return True
 
-    def _admit(self, budget: int, growth: int, *, alone: bool) -> tuple[_Reading, int] | None:
+    def _admit(self, budget: int, growth: int, *, alone: bool) -> tuple[_Prefill, int] | None:
         """Admit the first waiting request and return its tokens of this step, or None if it has to wait."""
         rules, number = self.scheduling, self._waiting[0]
-        if self._decoding + len(self._reading) >= rules.sequences:
+        if self._decoding + len(self._prefilling) >= rules.sequences:
             self.was_full = True
             return None
         prompt, answered = self.requests.prompt[number], self._answered.get(number, 0)
         total, output = prompt + answered, self.requests.output[number]
         prefixes = self.requests.prefixes[number] if self._prefixes is not None else ()
         done = self._prefixes.matched(prefixes, prompt) if self._prefixes is not None and prefixes else 0
-        if self._brought and not self._version.get(number, 0):
-            done = max(done, self._brought.get(number, 0))
+        if self._fetched and not self._version.get(number, 0):
+            done = max(done, self._fetched.get(number, 0))
         if self._prefixes is not None and self._version.get(number, 0):
-            own_cache = (CommonBeginning(_OWN - number, total),)
+            own_cache = (CommonPrefix(_PREEMPTED_CACHES - number, total),)
             done = max(done, self._prefixes.matched(own_cache, total))
         size = min(total - done, budget)
         if not rules.chunks_prompts and size < total - done:
             if not alone or budget < rules.step_tokens:
                 return None
             size = total - done
-        stored = prompt + output if rules.reserves == "whole" else done + size if rules.reserves == "chunk" else total
+        stored = (
+            prompt + output if rules.reservation == "whole" else done + size if rules.reservation == "chunk" else total
+        )
         shared, moved = self._prefixes.claim(prefixes) if self._prefixes is not None and prefixes else (0, 0)
         own = max(0, self._blocks(stored) - shared)
         if self.used_blocks + growth + moved + own > self.capacity:
@@ -506,16 +508,16 @@ class Replica(AnyReplica):
             return None
         if rules.answer_share:
             free = (self.capacity - self.used_blocks - moved) * rules.block_tokens
-            others = rules.answer_share * self._outstanding if self._decoding or self._reading else 0.0
-            if free - others < total - done + (output - answered) and (self._decoding or self._reading):
+            others = rules.answer_share * self._tokens_outstanding if self._decoding or self._prefilling else 0.0
+            if free - others < total - done + (output - answered) and (self._decoding or self._prefilling):
                 self.lacked_room = True
                 return None
         self._waiting.popleft()
-        return self._begin(_Reading(number, done, total), size, own, shared, prefixes)
+        return self._begin(_Prefill(number, done, total), size, own, shared, prefixes)
 
     def _begin(
-        self, entry: _Reading, size: int, own: int, shared: int, prefixes: tuple[CommonBeginning, ...]
-    ) -> tuple[_Reading, int]:
+        self, entry: _Prefill, size: int, own: int, shared: int, prefixes: tuple[CommonPrefix, ...]
+    ) -> tuple[_Prefill, int]:
         """Take the blocks of an admitted request, and note when it was scheduled."""
         number = entry.number
         if prefixes and self._prefixes is not None:
@@ -525,18 +527,18 @@ class Replica(AnyReplica):
         if self.requests.scheduled[number] == NEVER:
             self.requests.scheduled[number] = self.clock
             self.requests.cached[number] = entry.done
-        self._outstanding += self.requests.output[number] - self._answered.get(number, 0)
+        self._tokens_outstanding += self.requests.output[number] - self._answered.get(number, 0)
         self._order.append((number, self._version.get(number, 0)))
-        self._reading.append(entry)
+        self._prefilling.append(entry)
         return entry, size
 
-    def _receive(self) -> bool:
+    def _start_received(self) -> bool:
         """Start to answer the first waiting request, whose prompt another replica has read; return whether it could.
 
         One that was preempted here is read again, since its cache is lost.
         """
         number = self._waiting[0]
-        if number in self._answered or self._decoding + len(self._reading) >= self.scheduling.sequences:
+        if number in self._answered or self._decoding + len(self._prefilling) >= self.scheduling.sequences:
             return False
         prompt, output = self.requests.prompt[number], self.requests.output[number]
         own, soon = self._held(number, prompt), self._held(number, prompt + 1)  # it decodes in the next step
@@ -546,12 +548,12 @@ class Replica(AnyReplica):
         self._take(own)
         self._order.append((number, self._version.get(number, 0)))
         self.requests.scheduled[number] = self.clock
-        self._outstanding += output - 1
+        self._tokens_outstanding += output - 1
         self._start_decoding(number, prompt, 1, self.clock)
         return True
 
     def _start_decoding(self, number: int, stored: int, answered: int, shown: float) -> None:
-        """Let a request decode from the next step on, with `stored` tokens in the cache and `answered` of its answer.
+        """Start decoding a request with `stored` tokens in the cache and `answered` output tokens.
 
         It ends at `shown` if that is all of its answer.
         """
@@ -561,24 +563,24 @@ class Replica(AnyReplica):
         if remaining <= 0:
             self._end(number, shown)
             return
-        if self.scheduling.reserves != "whole":
-            residue = (self._step - stored) % len(self._grows)
-            self._grows[residue] += 1
-            self._residue[number] = residue
+        if self.scheduling.reservation != "whole":
+            residue = (self._step - stored) % len(self._growing_by_offset)
+            self._growing_by_offset[residue] += 1
+            self._growth_offset[number] = residue
         heappush(self._ending, (self._step + remaining, number, self._version.get(number, 0)))
 
-    def _end_reading(self, plan: "StepPlan") -> None:
-        """Give the requests whose prompts have been read their next token, at the end of the step."""
+    def _end_prefill(self, plan: "StepPlan") -> None:
+        """End the prefill of complete prompts at the end of the step: each gets its next token and decodes."""
         shown = self.clock + self.times.later_stages(plan.tokens, plan.attention)
         requests = self.requests
-        for entry, size in plan.begins:
+        for entry, size in plan.prompt_chunks:
             entry.done += size
             if entry.done < entry.total:
                 continue
             number = entry.number
-            self._reading.remove(entry)
+            self._prefilling.remove(entry)
             answered = self._answered.get(number, 0) + 1
-            self._outstanding -= 1
+            self._tokens_outstanding -= 1
             if requests.first[number] == NEVER:
                 requests.first[number] = shown
             if self._prefixes is not None and requests.prefixes[number]:
@@ -586,7 +588,7 @@ class Replica(AnyReplica):
             self._start_decoding(number, entry.total, answered, shown)
 
     def _end(self, number: int, time: float) -> None:
-        """End a request whose answer is complete, and let the next one of its client or session arrive."""
+        """End an answered request, and submit the next one of its client or session."""
         requests = self.requests
         requests.end[number] = time
         stored = self._leave_decoding(number, requests.output[number])
@@ -599,13 +601,13 @@ class Replica(AnyReplica):
                 common = tuple(prefix for prefix in requests.prefixes[number] if prefix.name >= 0)
                 start = common[-1].end // self.scheduling.block_tokens if common else 0
                 self._prefixes.keep(name, min(start, shared or start), stored, self.capacity - self.used_blocks)
-            self._follow(number, time)
+            self._submit_next(number, time)
 
     def _decoded(self, steps: int) -> None:
         """Give each decoding sequence `steps` tokens, and end those whose answers are complete."""
         growth = self._growth(steps)
         self._context += steps * self._decoding
-        self._outstanding -= steps * self._decoding
+        self._tokens_outstanding -= steps * self._decoding
         self._step += steps
         if growth:
             self._take(growth)
@@ -615,11 +617,11 @@ class Replica(AnyReplica):
             if self._version.get(number, 0) == version:
                 self._end(number, self.clock)
 
-    def take_steps(self, plan: "StepPlan", steps: int, first: float, more: float) -> None:
-        """Take `steps` decoding steps, of which the first takes `first` seconds and each following one `more`."""
+    def take_decoding_steps(self, plan: "StepPlan", steps: int, first: float, more: float) -> None:
+        """Run `steps` decoding steps: the first takes `first` seconds, and each following one `more` seconds longer."""
         self._count_intervals(steps, first, more, plan.decoding)
         self._pass_time(steps * first + more * steps * (steps - 1) / 2)
-        self._composed = self.clock - first - more * (steps - 1)
+        self._composed_at = self.clock - first - more * (steps - 1)
         self._steps_to_poll = max(0, self._steps_to_poll - steps)
         self._decoded(steps)
 
@@ -632,7 +634,7 @@ class Replica(AnyReplica):
             steps, first = steps - 1, first + more
             if not steps:
                 return
-        if steps * more <= _SPREAD * first:
+        if steps * more <= _UNEVEN_STEPS * first:
             self.intervals.add(first + more * (steps - 1) / 2, steps * number)
             return
         parts = min(_PARTS, steps)
@@ -651,7 +653,7 @@ def _steps_until(seconds: float, first: float, more: float) -> int:
     return ceil(sqrt(middle * middle + 2 * seconds / more) - middle)
 
 
-class StaticReplica(AnyReplica):
+class StaticReplica(BaseReplica):
     """A replica whose batches begin when the one before has ended, with all requests that wait, up to its size.
 
     Prompts are padded to the longest of a batch, and the batch ends with its longest answer; a request has its answer
@@ -659,7 +661,7 @@ class StaticReplica(AnyReplica):
     """
 
     def advance(self, until: float = inf) -> None:
-        """Answer all batches that begin before `until`, with the requests submitted so far."""
+        """Run all batches that begin before `until`, with the requests submitted so far."""
         while True:
             while self._pending and self._pending[0][0] <= self.clock:
                 self._waiting.append(heappop(self._pending)[1])
@@ -693,4 +695,4 @@ class StaticReplica(AnyReplica):
         self.busy_seconds += self.clock - begin
         self.prompt_seconds += reading
         for number in batch:
-            self._follow(number, requests.end[number])
+            self._submit_next(number, requests.end[number])

@@ -1,4 +1,4 @@
-"""Requests drawn from traffic, with the columns in which a simulation writes what became of them."""
+"""Requests drawn from traffic, in columns that a simulation fills with the times of each request."""
 
 from collections.abc import Callable, Iterator
 from math import exp, log
@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from planner.serving.traffic import (
-    CommonBeginning,
+    CommonPrefix,
     ConcurrentClients,
     DailyArrivals,
     FixedLength,
@@ -24,7 +24,7 @@ _P90: Final = 1.2815515655446004
 
 
 class Requests:
-    """Columns of requests in the order of their numbers: what they ask, and when what happened to them.
+    """Requests as columns, in the order of their numbers: lengths, prefixes, and the times of each request.
 
     `followed_by` is the number of the request that the same client or session sends when this one has ended, after
     `pause` seconds, or -1.
@@ -34,7 +34,7 @@ class Requests:
         self.arrival: list[float] = []
         self.prompt: list[int] = []
         self.output: list[int] = []
-        self.prefixes: list[tuple[CommonBeginning, ...]] = []
+        self.prefixes: list[tuple[CommonPrefix, ...]] = []
         self.session: list[int] = []
         self.followed_by: list[int] = []
         self.pause: list[float] = []
@@ -52,7 +52,7 @@ class Requests:
         arrival: float,
         prompt: int,
         output: int,
-        prefixes: tuple[CommonBeginning, ...] = (),
+        prefixes: tuple[CommonPrefix, ...] = (),
         session: int = -1,
     ) -> int:
         """Add a request and return its number; `arrival` is `NEVER` for one that follows another."""
@@ -91,7 +91,7 @@ def draw_requests(traffic: Traffic, number: int, seed: int) -> Requests:
     times = _arrival_times(rate, arrivals.burstiness, Random(seed))
     if traffic.sessions is not None:
         return _of_sessions(traffic, traffic.sessions, times, number, seed)
-    draws, found = _Draws(traffic, seed), Requests()
+    draws, found = _RequestSampler(traffic, seed), Requests()
     for _ in range(number):
         prompt, output, prefixes = draws.next_request()
         found.add(next(times), prompt, output, prefixes)
@@ -106,8 +106,8 @@ def _arrival_times(rate: float, burstiness: float, random: Random) -> Iterator[f
         yield time
 
 
-class _Draws:
-    """Random lengths and common beginnings of the requests of some traffic.
+class _RequestSampler:
+    """Sampler of the lengths and shared prefixes of requests.
 
     Lengths, beginnings and pauses have generators of their own, so that a change of one leaves the others as they are.
     """
@@ -118,13 +118,13 @@ class _Draws:
         self._prefixes, self._random = traffic.prefixes, Random(f"{seed} prefixes")
         self.pauses = Random(f"{seed} pauses")
 
-    def next_request(self) -> tuple[int, int, tuple[CommonBeginning, ...]]:
+    def next_request(self) -> tuple[int, int, tuple[CommonPrefix, ...]]:
         """Return the prompt tokens, output tokens and common beginnings of the next request."""
         prompt, shared = self._input(), self._prefixes
         if shared is None or self._random.random() >= shared.share:
             return prompt, self._output(), ()
         name = self._random.randrange(shared.prefixes)
-        return max(prompt, shared.tokens + 1), self._output(), (CommonBeginning(name, shared.tokens),)
+        return max(prompt, shared.tokens + 1), self._output(), (CommonPrefix(name, shared.tokens),)
 
 
 def _length_source(
@@ -155,8 +155,8 @@ def _of_trace(trace: TrafficTrace, speed: float, number: int) -> Requests:
 
 
 def _of_clients(traffic: Traffic, clients: ConcurrentClients, number: int, seed: int) -> Requests:
-    """Return `number` requests that so many clients send one after the other."""
-    draws, found = _Draws(traffic, seed), Requests()
+    """Return `number` requests of concurrent clients, each of which waits for its answer before the next request."""
+    draws, found = _RequestSampler(traffic, seed), Requests()
     for index in range(number):
         prompt, output, prefixes = draws.next_request()
         found.add(0.0 if index < clients.clients else NEVER, prompt, output, prefixes)
@@ -170,7 +170,7 @@ def _of_clients(traffic: Traffic, clients: ConcurrentClients, number: int, seed:
 
 def _of_sessions(traffic: Traffic, sessions: Sessions, times: Iterator[float], number: int, seed: int) -> Requests:
     """Return at least `number` requests in whole sessions, whose turns repeat all turns before them."""
-    draws, found, session = _Draws(traffic, seed), Requests(), 0
+    draws, found, session = _RequestSampler(traffic, seed), Requests(), 0
     last = 1 / sessions.turns
     while len(found) < number:
         prompt, output, shared = draws.next_request()
@@ -180,7 +180,7 @@ def _of_sessions(traffic: Traffic, sessions: Sessions, times: Iterator[float], n
             prompt, output, _ = draws.next_request()
             if sessions.most_tokens is not None and context + prompt + output > sessions.most_tokens:
                 break
-            own = (*shared, CommonBeginning(-1 - session, context))
+            own = (*shared, CommonPrefix(-1 - session, context))
             turn = found.add(NEVER, context + prompt, output, own, session)
             found.followed_by[before] = turn
             if sessions.think_seconds:

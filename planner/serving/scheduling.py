@@ -21,18 +21,18 @@ def same_rows(sequences: int) -> int:
 class Scheduling:
     """The scheduler of an engine with its settings in use.
 
-    A step has at most `step_tokens` tokens and a replica at most `sequences` sequences at once. `mixes` means that
-    prompts are read in the same step in which other sequences decode; otherwise decoding waits while prompts are read.
-    `chunks_prompts` means that prompts are split where a step has no room for all of it. `reserves` is the cache that a
-    request needs to be admitted, of its answer `answer_share` at first. A request without room later is preempted: its
-    prompt and answer are read again. `slot_tokens` is the cache of one sequence in engines that divide it evenly.
-    `block_tokens` is the granularity of the cache, and `caches_prefixes` means that blocks of earlier requests are used
-    again; a block that comes from RAM takes `block_copy_seconds` beside its bytes. `schedules_ahead` means that a step
-    is composed while the one before runs, so that a request waits for one step more. `polls_every` is the number of
-    decoding steps after which arrivals are looked for, as always after a step that reads prompts. `static` means that a
-    batch is replaced when all its answers have ended, its prompts padded to the longest. `padded` is the number of rows
-    of a step with so many decoding sequences. Times to the first token differ from those of the engine by
-    `first_token_factor` at least, one case in ten beyond each end.
+    A step has at most `step_tokens` tokens and a replica at most `sequences` sequences at once. `mixes_prefill` means
+    that prompts are read in the same step in which other sequences decode; otherwise decoding waits while prompts are
+    read. `chunks_prompts` means that prompts are split where a step has no room for all of it. `reservation` is the
+    cache that a request needs to be admitted, of its answer `answer_share` at first. A request without room later is
+    preempted: its prompt and answer are read again. `slot_tokens` is the cache of one sequence in engines that divide
+    it evenly. `block_tokens` is the granularity of the cache, and `caches_prefixes` means that blocks of earlier
+    requests are used again; a block that comes from RAM takes `block_copy_seconds` beside its bytes. `schedules_ahead`
+    means that a step is composed while the one before runs, so that a request waits for one step more. `polls_every` is
+    the number of decoding steps after which arrivals are looked for, as always after a step that reads prompts.
+    `static_batching` means that a batch is replaced when all its answers have ended, its prompts padded to the longest.
+    `padded_rows` is the number of rows of a step with so many decoding sequences. Times to the first token differ from
+    those of the engine by `first_token_factor` at least, one case in ten beyond each end.
 
     **Source** of the factor: benchmarks/serving_accuracy.py, "those of the other systems": 1.49 to 1.61 for vLLM, of
     which that of programs without a measurement is taken.
@@ -41,9 +41,9 @@ class Scheduling:
     source: str
     step_tokens: int
     sequences: int
-    mixes: bool = True
+    mixes_prefill: bool = True
     chunks_prompts: bool = True
-    reserves: Reservation = "chunk"
+    reservation: Reservation = "chunk"
     answer_share: float = 0.0
     block_tokens: int = 16
     slot_tokens: int | None = None
@@ -51,8 +51,8 @@ class Scheduling:
     block_copy_seconds: float = 0.0
     schedules_ahead: bool = False
     polls_every: int = 1
-    static: bool = False
-    padded: Callable[[int], int] = same_rows
+    static_batching: bool = False
+    padded_rows: Callable[[int], int] = same_rows
     first_token_factor: float = 1.6
 
     def without_prefixes(self) -> "Scheduling":
@@ -69,7 +69,7 @@ class Scheduler:
             source="transformers generate(): a batch of padded prompts ends with its longest answer",
             step_tokens=MOST_TOKENS,
             sequences=workload.batch,
-            static=True,
+            static_batching=True,
         )
 
 

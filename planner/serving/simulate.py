@@ -1,10 +1,11 @@
 """Simulation of requests on the replicas of a deployment, with the ranges of its percentiles."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import exp, hypot, inf, log, sqrt
 from statistics import fmean, variance
 from typing import Final
 
+from planner.base import Stop
 from planner.performance.inference.steps import AS_ESTIMATED, StepScale
 from planner.serving.cluster import SimulatedRun, make_replica, run_disaggregated, serve, step_times
 from planner.serving.deployment import Deployment
@@ -25,8 +26,6 @@ from planner.serving.result import (
 )
 from planner.serving.targets import Goodput, Latency, LatencyTarget, Targets
 from planner.serving.traffic import Traffic
-
-Stop = Callable[[], bool]
 
 DEFAULT_REQUESTS: Final = 2_000
 """Requests of a simulation unless another number is asked for."""
@@ -97,16 +96,18 @@ def run_once(
     """Return one run of `number` requests, whose steps take as long as `scale` says; None once `stop` returns true."""
     requests = draw_requests(traffic, number, seed)
     times = step_times(deployment, requests, scale)
-    watched = _watched_minute(requests) if detail else (inf, inf)
+    recorded_window = _recorded_minute(requests) if detail else (inf, inf)
     if deployment.setup.disaggregation is not None:
-        return run_disaggregated(deployment, requests, times, watched, stop)
-    replicas = [make_replica(deployment, index, times, requests, watched) for index in range(deployment.replicas)]
+        return run_disaggregated(deployment, requests, times, recorded_window, stop)
+    replicas = [
+        make_replica(deployment, index, times, requests, recorded_window) for index in range(deployment.replicas)
+    ]
     if not serve(replicas, requests, deployment.setup.router, stop, deployment.expert_ranks):
         return None
     return SimulatedRun(requests, replicas, max((replica.clock for replica in replicas), default=0.0))
 
 
-def _watched_minute(requests: Requests) -> tuple[float, float]:
+def _recorded_minute(requests: Requests) -> tuple[float, float]:
     times = [requests.arrival[number] for number in requests.initial]
     begin = max(0.0, times[len(times) // 2] - _MINUTE / 2)
     return begin, begin + _MINUTE
@@ -132,7 +133,7 @@ class _Figures:
             self.intervals.include(replica.intervals)
 
     def of(self, latency: Latency) -> list[float]:
-        """Return the values of one time for each request, which the time between tokens has not."""
+        """Return the values of one latency by request; the time between tokens has none by request."""
         return {"ttft": self.ttft, "tpot": self.tpot, "e2e": self.e2e}[latency]
 
 
@@ -159,7 +160,7 @@ def _result(
         output_tokens_per_second=sum([run.requests.output[number] for number in answered]) / seconds,
         input_tokens_per_second=sum([run.requests.prompt[number] for number in answered]) / seconds,
         latencies=tables,
-        targets=tuple(_judged(target, tables) for target in targets.limits),
+        targets=tuple(_target_result(target, tables) for target in targets.limits),
         goodput=None if targets.goodput is None else _goodput(figures, targets.goodput),
         cache=_cache_use(deployment, run),
         busy_fraction=busy / (len(replicas) * seconds),
@@ -191,14 +192,18 @@ def _tables(figures: tuple[_Figures, _Figures, _Figures], first_token: float) ->
 
 def _table(latency: Latency, low: list[float], values: list[float], high: list[float], least: float) -> LatencyTable:
     mean, deviation = fmean(values), sqrt(batch_variance(values))
-    inflation = _inflation(values)
+    inflation = _error_inflation(values)
     low, ordered, high = sorted(low), sorted(values), sorted(high)
     rows = []
     for percent in PERCENTS:
-        value = _at(ordered, percent)
+        value = _percentile_value(ordered, percent)
         shift = _NINE_TENTHS * sqrt(percent * (100 - percent) / len(ordered)) * inflation
-        begin, end = _at(ordered, percent - shift), _at(ordered, percent + shift)
-        rows.append(_percentile(percent, value, (begin, end), (_at(low, percent), _at(high, percent)), least))
+        begin, end = _percentile_value(ordered, percent - shift), _percentile_value(ordered, percent + shift)
+        rows.append(
+            _percentile(
+                percent, value, (begin, end), (_percentile_value(low, percent), _percentile_value(high, percent)), least
+            )
+        )
     half = _NINE_TENTHS * deviation
     whole = _percentile(0.0, mean, (mean - half, mean + half), (fmean(low), fmean(high)), least)
     return LatencyTable(
@@ -212,7 +217,7 @@ def _table(latency: Latency, low: list[float], values: list[float], high: list[f
 
 
 def _interval_table(low: DurationCounts, values: DurationCounts, high: DurationCounts, factor: float) -> LatencyTable:
-    """Return the table of the time between tokens, of which there are so many that the sample's error is small."""
+    """Return the table of the time between tokens, whose sampling error is negligible."""
     rows = []
     columns = [counts.percentiles(PERCENTS) for counts in (low, values, high)]
     for percent, least, value, most in zip(PERCENTS, *columns, strict=True):
@@ -240,24 +245,24 @@ def _percentile(
     return Percentile(
         percent,
         value,
-        value / _joint_factor(_ratio(value, begin), max(least, _ratio(value, min(model)))),
-        value * _joint_factor(_ratio(end, value), max(least, _ratio(max(model), value))),
+        value / _combined_factor(_ratio(value, begin), max(least, _ratio(value, min(model)))),
+        value * _combined_factor(_ratio(end, value), max(least, _ratio(max(model), value))),
         begin,
         end,
     )
 
 
 def _ratio(more: float, less: float) -> float:
-    """Return the factor between two times, at least 1; 1 if one is nothing."""
+    """Return the ratio of two times, at least 1; 1 if one is zero."""
     return max(1.0, more / less) if less > 0 else 1.0
 
 
-def _joint_factor(first: float, second: float) -> float:
+def _combined_factor(first: float, second: float) -> float:
     """Return the factor of two independent factors: the root of the sum of the squares of their logarithms."""
     return exp(hypot(log(first), log(second)))
 
 
-def _at(ordered: list[float], percent: float) -> float:
+def _percentile_value(ordered: list[float], percent: float) -> float:
     """Return the percentile of sorted values, linear between two of them."""
     place = min(max(percent / 100, 0.0), 1.0) * (len(ordered) - 1)
     low = int(place)
@@ -279,15 +284,15 @@ def batch_variance(values: Sequence[float]) -> float:
     return variance(means) / _BATCHES
 
 
-def _inflation(values: Sequence[float]) -> float:
-    """Return by how much neighbours' likeness widens the error of a mean, at least 1."""
+def _error_inflation(values: Sequence[float]) -> float:
+    """Return the factor by which autocorrelation widens the error of a mean, at least 1."""
     if len(values) < 2:
         return 1.0
     independent = variance(values) / len(values)
     return max(1.0, sqrt(batch_variance(values) / independent)) if independent > 0 else 1.0
 
 
-def _judged(target: LatencyTarget, tables: Sequence[LatencyTable]) -> TargetResult:
+def _target_result(target: LatencyTarget, tables: Sequence[LatencyTable]) -> TargetResult:
     table = next((table for table in tables if table.latency == target.latency), None)
     if table is None:
         return TargetResult(target=target, seconds=0.0, low_seconds=0.0, high_seconds=0.0, holds=True, surely=True)
@@ -369,12 +374,12 @@ def _cache_use(deployment: Deployment, run: SimulatedRun) -> CacheUse:
         highest_fraction=max([most for _, most in shares]) if shares else None,
         preemptions=sum([len(replica.preemptions) for replica in run.replicas]),
         prefix_hit_fraction=sum(run.requests.cached) / prompts,
-        ram_hit_fraction=sum([each.brought_tokens for each in run.replicas if isinstance(each, Replica)]) / prompts,
+        ram_hit_fraction=sum([each.fetched_tokens for each in run.replicas if isinstance(each, Replica)]) / prompts,
     )
 
 
 def _limit(run: SimulatedRun, busy: float) -> ServingLimit:
-    """Return what most holds requests up: the queue's reason if they wait long, else the larger part of the work."""
+    """Return the main limit of the service: the reason for a long queue, else the larger part of the work."""
     requests = run.requests
     waits = run.queue_seconds
     whole = sum([requests.end[number] - requests.arrival[number] for number in run.ended])
@@ -390,10 +395,10 @@ def _limit(run: SimulatedRun, busy: float) -> ServingLimit:
 
 
 def _minute(run: SimulatedRun) -> MinuteInDetail | None:
-    watched = run.replicas[0].watched
-    if watched[0] == inf:
+    recorded_window = run.replicas[0].recorded_window
+    if recorded_window[0] == inf:
         return None
-    requests, (begin, end) = run.requests, watched
+    requests, (begin, end) = run.requests, recorded_window
     lost: dict[int, list[float]] = {}
     moments = []
     for replica in run.replicas:
@@ -431,10 +436,10 @@ def _notes(deployment: Deployment, run: SimulatedRun) -> Iterator[str]:
     rejected = sum([len(replica.rejected) for replica in run.replicas])
     if rejected:
         yield f"{rejected:,} requests are longer than the KV cache of a replica and were rejected."
-    if deployment.run.sharing.stages > 1:
+    if deployment.served.split.stages > 1:
         yield "Pipeline stages work on equal parts of the running requests."
-    if deployment.run.draft is not None:
-        tokens = deployment.run.tokens_per_step
+    if deployment.served.draft is not None:
+        tokens = deployment.served.tokens_per_step
         yield f"Each check of drafts yields {tokens:.2f} tokens on average, between which its time is shared equally."
     if deployment.expert_ranks > 1:
         yield "Replicas that share experts take their steps together; each reads its part for the tokens of all."

@@ -52,7 +52,7 @@ def parse_latency_target(latency: Latency, text: str) -> LatencyTarget:
 
 
 class Goodput(Spec):
-    """A share of all requests that meet all of these limits, each for itself; the rest may be slower."""
+    """A share of all requests that must meet all of these limits; the other requests may be slower."""
 
     share: float = Field(default=0.95, gt=0, le=1)
     ttft_seconds: float | None = Field(default=None, gt=0, le=1e6)

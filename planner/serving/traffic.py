@@ -10,8 +10,8 @@ from planner.base import Spec
 from planner.paths import catalog_dir
 from planner.records import read_records
 from planner.serving.targets import Targets
+from planner.units import HOURS_PER_DAY
 
-_HOURS: Final = 24
 _LONGEST: Final = 100_000_000
 _MOST_REQUESTS: Final = 1_000_000
 _MOST_BURSTINESS: Final = 100.0
@@ -52,14 +52,14 @@ class DailyArrivals(Spec):
     @model_validator(mode="after")
     def _check_shares(self) -> Self:
         shares = self.hourly_shares
-        if len(shares) != _HOURS or min(shares) < 0 or not 0 < sum(shares) < math.inf:
+        if len(shares) != HOURS_PER_DAY or min(shares) < 0 or not 0 < sum(shares) < math.inf:
             raise ValueError("hourly_shares needs 24 non-negative numbers that are not all zero")
         return self
 
     @property
     def highest_rate(self) -> float:
         """Return the rate of the hour with the highest load, in requests per second."""
-        return self.requests_per_second * max(self.hourly_shares) * _HOURS / sum(self.hourly_shares)
+        return self.requests_per_second * max(self.hourly_shares) * HOURS_PER_DAY / sum(self.hourly_shares)
 
 
 class ConcurrentClients(Spec):
@@ -138,8 +138,8 @@ class Sessions(Spec):
     )
 
 
-class CommonBeginning(NamedTuple):
-    """A beginning that several prompts have in common: its number, and the tokens of the prompt up to its end."""
+class CommonPrefix(NamedTuple):
+    """A prefix that several prompts share: its number, and its length in tokens."""
 
     name: int
     end: int
@@ -154,7 +154,7 @@ class TrafficTrace(Spec):
     arrival_seconds: tuple[float, ...]
     input_tokens: tuple[int, ...]
     output_tokens: tuple[int, ...]
-    beginnings: tuple[tuple[CommonBeginning, ...], ...] = ()
+    beginnings: tuple[tuple[CommonPrefix, ...], ...] = ()
     source: str = ""
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from planner.errors import TrafficFileError
 from planner.parsing import MAGNITUDE_LIMIT, parse_json
-from planner.serving.traffic import CommonBeginning, TrafficTrace
+from planner.serving.traffic import CommonPrefix, TrafficTrace
 from planner.storage import UnreadableFileError, decode_text, read_regular
 from planner.units import MIB
 
@@ -107,7 +107,7 @@ def _trace_of(rows: Sequence[_Row], name: str) -> TrafficTrace:
     )
 
 
-def _common_beginnings(rows: Sequence[_Row]) -> tuple[tuple[CommonBeginning, ...], ...]:
+def _common_beginnings(rows: Sequence[_Row]) -> tuple[tuple[CommonPrefix, ...], ...]:
     """Return the beginnings that each prompt shares: up to each block after which fewer prompts go on together."""
     uses = Counter(block for row in rows for block in row.blocks)
     if not uses:
@@ -117,7 +117,7 @@ def _common_beginnings(rows: Sequence[_Row]) -> tuple[tuple[CommonBeginning, ...
         counts = [*(uses[block] for block in row.blocks), 1]
         found.append(
             tuple(
-                CommonBeginning(row.blocks[place], min(row.prompt, (place + 1) * _BLOCK_TOKENS))
+                CommonPrefix(row.blocks[place], min(row.prompt, (place + 1) * _BLOCK_TOKENS))
                 for place in range(len(row.blocks))
                 if counts[place] > max(1, counts[place + 1])
             )

@@ -142,7 +142,7 @@ def engine_of_scrape(samples: Iterable[MetricSample]) -> str | None:
 
 
 def run_of_scrape(samples: tuple[MetricSample, ...]) -> ServingRun | None:
-    """Return the measured run in a scrape of a server, its replicas added up, None if it is of no server that is known.
+    """Return the measured run in a scrape of a server, summed over its replicas; None if the server is unknown.
 
     **Formula**: percentiles are those of Prometheus' `histogram_quantile`: linear within the bucket, whose ends are
     stated beside them; in the last bucket, which has no end, they are left out.

@@ -145,9 +145,11 @@ _ANY_SERVER: Final = {"engine": "the benchmark runs against any server"}
 
 
 def runs_of_results(document: Mapping[str, Any]) -> tuple[ServingRun, ...]:
-    """Return the measured runs in a parsed result file, none if it is of no load generator that is known."""
+    """Return the measured runs in a parsed result file; none if the load generator is unknown."""
     if isinstance(benchmarks := document.get("benchmarks"), list):
-        return tuple(_guidellm_run(one) for one in benchmarks[:_MOST_RUNS] if isinstance(_at(one, "metrics"), dict))
+        return tuple(
+            _guidellm_run(one) for one in benchmarks[:_MOST_RUNS] if isinstance(_value_at(one, "metrics"), dict)
+        )
     if isinstance(document.get("time_to_first_token"), dict) or isinstance(document.get("request_latency"), dict):
         return (_aiperf_run(document),)
     if "mean_ttft_ms" in document or "mean_e2el_ms" in document or "mean_e2e_latency_ms" in document:
@@ -169,7 +171,7 @@ def _sglang_run(document: Mapping[str, Any]) -> ServingRun:
     values = _bench_values(document, _SGLANG, _SGLANG_LATENCIES)
     backend = _text(document.get("backend")) or ""
     values["engine"] = next((name for name in sorted(ENGINES) if backend.startswith(name)), None)
-    values["model"] = _text(_at(document, "server_info.model_path"))
+    values["model"] = _text(_value_at(document, "server_info.model_path"))
     if values["concurrency"] is None:
         values["concurrency"] = _number(document.get("concurrency"))
     return serving_run("sglang-bench", values, _bench_reasons(document))
@@ -178,7 +180,7 @@ def _sglang_run(document: Mapping[str, Any]) -> ServingRun:
 def _bench_values(
     document: Mapping[str, Any], keys: Mapping[str, str], latencies: tuple[tuple[str, str], ...]
 ) -> dict[str, Any]:
-    values = _stated(document, keys)
+    values = _numbers_at(document, keys)
     completed = values["completed_requests"]
     for field in ("prompt_tokens", "answer_tokens"):
         total = values[f"{field}_total"]
@@ -205,61 +207,63 @@ def _bench_reasons(document: Mapping[str, Any]) -> dict[str, str]:
 
 def _guidellm_run(benchmark: Mapping[str, Any]) -> ServingRun:
     """Return the run of one benchmark in a report of guidellm, which has one for each rate."""
-    values = _stated(benchmark, _GUIDELLM)
+    values = _numbers_at(benchmark, _GUIDELLM)
     for field, (key, scale) in _GUIDELLM_DISTRIBUTIONS.items():
         summary = f"metrics.{key}.successful"
-        stated = {percent: _at(benchmark, f"{summary}.percentiles.p{percent}") for percent in _PERCENTS}
-        count = _at(benchmark, f"{summary}.count")
-        values[field] = _distribution(_at(benchmark, f"{summary}.mean"), stated, scale, count)
-    limits = (_number(_at(benchmark, f"config.strategy.{key}")) for key in ("streams", "max_concurrency"))
+        stated = {percent: _value_at(benchmark, f"{summary}.percentiles.p{percent}") for percent in _PERCENTS}
+        count = _value_at(benchmark, f"{summary}.count")
+        values[field] = _distribution(_value_at(benchmark, f"{summary}.mean"), stated, scale, count)
+    limits = (_number(_value_at(benchmark, f"config.strategy.{key}")) for key in ("streams", "max_concurrency"))
     values["concurrency"] = next(filter(None, limits), values["concurrency"])
     reasons = {"output_token": "guidellm's time per output token includes the first token"}
-    if kind := _text(_at(benchmark, "config.strategy.type_")):
+    if kind := _text(_value_at(benchmark, "config.strategy.type_")):
         reasons["request_rate_per_s"] = f"requests were sent in the mode {kind}"
     return serving_run("guidellm", values, reasons)
 
 
 def _aiperf_run(document: Mapping[str, Any]) -> ServingRun:
     """Return the run in an export of AIPerf, whose shape GenAI-Perf's has."""
-    values = _stated(document, _AIPERF)
+    values = _numbers_at(document, _AIPERF)
     for field, key in _AIPERF_DISTRIBUTIONS.items():
-        stated = {percent: _at(document, f"{key}.p{percent}") for percent in _PERCENTS}
-        scale = _UNITS.get(str(_at(document, f"{key}.unit")), 1.0)
-        values[field] = _distribution(_at(document, f"{key}.avg"), stated, scale, _at(document, f"{key}.count"))
-    seconds = _number(_at(document, "benchmark_duration.avg"))
-    unit = _UNITS.get(str(_at(document, "benchmark_duration.unit")), 1.0)
+        stated = {percent: _value_at(document, f"{key}.p{percent}") for percent in _PERCENTS}
+        scale = _UNITS.get(str(_value_at(document, f"{key}.unit")), 1.0)
+        values[field] = _distribution(
+            _value_at(document, f"{key}.avg"), stated, scale, _value_at(document, f"{key}.count")
+        )
+    seconds = _number(_value_at(document, "benchmark_duration.avg"))
+    unit = _UNITS.get(str(_value_at(document, "benchmark_duration.unit")), 1.0)
     values["duration_seconds"] = None if seconds is None else seconds * unit
     config = document.get("input_config")
     for field, key in (("concurrency", "concurrency"), ("request_rate_per_s", "request_rate")):
-        values[field] = _number(_named(config, key))
-    models = _named(config, "model_names")
+        values[field] = _number(_first_called(config, key))
+    models = _first_called(config, "model_names")
     names = models if isinstance(models, list) else [models]
     values["model"] = _text(names[0]) if len(names) == 1 else None
     return serving_run("aiperf", values, _ANY_SERVER)
 
 
-def _stated(document: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
+def _numbers_at(document: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
     """Return the numbers at dotted `paths` by our field, whole ones where the field's are."""
-    found = {field: _number(_at(document, path)) for field, path in paths.items()}
+    found = {field: _number(_value_at(document, path)) for field, path in paths.items()}
     return {
         name: round(value) if value is not None and name in WHOLE_FIELDS else value for name, value in found.items()
     }
 
 
-def _at(value: object, path: str) -> object:
+def _value_at(value: object, path: str) -> object:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
-def _named(value: object, key: str, depth: int = 6) -> object:
+def _first_called(value: object, key: str, depth: int = 6) -> object:
     """Return the first value called `key` in nested sections, None if there is none."""
     if depth == 0 or not isinstance(value, dict | list):
         return None
     if isinstance(value, dict) and value.get(key) is not None:
         return value[key]
     inside = value.values() if isinstance(value, dict) else value
-    return next((found for one in inside if (found := _named(one, key, depth - 1)) is not None), None)
+    return next((found for one in inside if (found := _first_called(one, key, depth - 1)) is not None), None)
 
 
 def _distribution(mean: object, stated: Mapping[int, object], scale: float, count: object) -> Distribution | None:

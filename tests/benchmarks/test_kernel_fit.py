@@ -1,4 +1,4 @@
-"""Curves are fitted with the laws of the planner, and rows are read back as they were written."""
+"""Curves are fitted with the formulas of the planner, and rows are read back as they were written."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def rows():
 
 
 def test_a_law_on_columns_gives_what_it_gives_on_numbers(rows):
-    from kernel_fit import LAWS, STARTS, card_of, relative_errors
+    from kernel_fit import FORMULAS, STARTS, card_of, relative_errors
 
     checked = 0
     for kernel in STARTS:
@@ -20,8 +20,8 @@ def test_a_law_on_columns_gives_what_it_gives_on_numbers(rows):
         shape, parameters = STARTS[kernel]
         errors = relative_errors(kernel, parameters, some)
         for row, error in zip(some, errors, strict=True):
-            law = LAWS[kernel]
-            alone = law.seconds(law.curve(*parameters), shape(*row.shape), card_of(row))
+            formula = FORMULAS[kernel]
+            alone = formula.seconds(formula.curve(*parameters), shape(*row.shape), card_of(row))
             assert alone / row.seconds - 1 == pytest.approx(float(error), rel=1e-6, abs=1e-9)
             checked += 1
     assert checked == 5 * len(STARTS)

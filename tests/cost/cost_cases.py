@@ -54,7 +54,7 @@ def two_cards() -> RentOrBuyCase:
     price = Figure(value=10_000, low=5_000, high=20_000, source="a shop", date="2026-10-01")
     return RentOrBuyCase(
         figures=figures | {"card_price_usd": price},
-        shape=ServerSetup(count=2, groups=1, gpus_per_server=8, colocation_power="metered"),
+        setup=ServerSetup(count=2, groups=1, gpus_per_server=8, colocation_power="metered"),
         resale=user_resale_curve(0.25, 4),
         busy_hours_per_year=2_000,
         billed_per_busy_hour=1.1,

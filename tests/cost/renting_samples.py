@@ -4,7 +4,7 @@ import pytest
 
 from planner.cost.demand import Demand
 from planner.cost.renting.offer import Offer
-from planner.cost.renting.quote import RentFacts, RentQuote
+from planner.cost.renting.quote import RentalFacts, RentQuote
 from planner.cost.renting.rent_cost import rent_cost
 from planner.cost.result import RentCost
 from planner.cost.terms import RentTerms
@@ -26,7 +26,7 @@ OFFER = Offer(
 PLAIN = RentTerms()
 
 
-def explained(found: RentQuote, demand: Demand, facts: RentFacts, terms: RentTerms = PLAIN) -> RentCost:
+def explained(found: RentQuote, demand: Demand, facts: RentalFacts, terms: RentTerms = PLAIN) -> RentCost:
     cost = rent_cost(found, demand, terms, facts)
     assert sum(term.usd for term in cost.terms) == pytest.approx(cost.usd)
     assert cost.low_usd <= cost.usd <= cost.high_usd

@@ -12,11 +12,11 @@ from planner.cost.owning.costs import ServerSetup
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, break_even_hours_per_year, break_even_years
 from planner.cost.rent_or_buy.decision import best_mix
 from planner.cost.renting.offer import ExchangeRate, Offer
-from planner.cost.renting.quote import RentFacts, quote
+from planner.cost.renting.quote import RentalFacts, quote
 from planner.cost.renting.table import CardDemand, quote_offers
 from planner.cost.terms import DailyHours, RentMode, RentTerms, Run
 
-FACTS = RentFacts({}, Figure(value=0.02, source="a page"), ())
+FACTS = RentalFacts({}, Figure(value=0.02, source="a page"), ())
 TERMS = RentTerms(mean_hours_between_interruptions=48)
 usd = st.floats(0.1, 1e6)
 rate = st.floats(0, 0.5)
@@ -37,49 +37,49 @@ def any_streams(draw: st.DrawFn) -> CashFlows:
         busy_hours_per_year=draw(st.floats(1, 8_766)),
         drift=draw(st.floats(-0.3, 0.3)),
         discount_rate=draw(rate),
-        shape=ServerSetup(count=1, groups=1, gpus_per_server=1, colocation_power="metered"),
+        setup=ServerSetup(count=1, groups=1, gpus_per_server=1, colocation_power="metered"),
         resale=user_resale_curve(draw(st.floats(0.01, 1)), 5),
     )
 
 
 @given(any_streams(), st.floats(0.2, 10), st.floats(1.01, 3))
-def test_more_use_never_makes_renting_better(streams: CashFlows, years: float, more: float) -> None:
+def test_more_use_never_makes_renting_better(flows: CashFlows, years: float, more: float) -> None:
     """Where an own hour costs less than a rented one; else owning has nothing to offer."""
-    cheaper = streams._replace(own_usd_per_hour=min(streams.own_usd_per_hour, streams.rent_usd_per_hour), drift=0.0)
+    cheaper = flows._replace(own_usd_per_hour=min(flows.own_usd_per_hour, flows.rent_usd_per_hour), drift=0.0)
     busier = cheaper._replace(busy_hours_per_year=cheaper.busy_hours_per_year * more)
     assert busier.saving_usd(years) >= cheaper.saving_usd(years) - 1e-6
 
 
 @given(any_streams(), st.floats(0.2, 10))
-def test_break_even_lies_where_the_lines_over_use_cross(streams: CashFlows, years: float) -> None:
-    hours, reason = break_even_hours_per_year(streams, years)
+def test_break_even_lies_where_the_lines_over_use_cross(flows: CashFlows, years: float) -> None:
+    hours, reason = break_even_hours_per_year(flows, years)
     assert (hours is None) == (reason is not None)
     if hours is not None:
-        assert streams.own_usd(years, hours) == pytest.approx(streams.rent_usd(years, hours), rel=1e-6, abs=1e-3)
+        assert flows.own_usd(years, hours) == pytest.approx(flows.rent_usd(years, hours), rel=1e-6, abs=1e-3)
 
 
 @given(any_streams(), st.floats(0.2, 10))
-def test_break_even_lies_where_the_curves_over_time_cross(streams: CashFlows, years: float) -> None:
-    found, reason = break_even_years(streams, years)
+def test_break_even_lies_where_the_curves_over_time_cross(flows: CashFlows, years: float) -> None:
+    found, reason = break_even_years(flows, years)
     assert (found is None) == (reason is not None)
     if found is not None:
         assert 0 < found <= years
-        assert streams.own_usd(found) == pytest.approx(streams.rent_usd(found), rel=1e-6, abs=1e-3)
-        assert streams.saving_usd(years) >= 0
+        assert flows.own_usd(found) == pytest.approx(flows.rent_usd(found), rel=1e-6, abs=1e-3)
+        assert flows.saving_usd(years) >= 0
 
 
 @given(any_streams(), st.floats(0.2, 10))
-def test_the_side_of_break_even_is_the_decision(streams: CashFlows, years: float) -> None:
-    found = break_even(streams, years)
+def test_the_side_of_break_even_is_the_decision(flows: CashFlows, years: float) -> None:
+    found = break_even(flows, years)
     if found.gpu_hours is not None:
-        planned = streams.busy_hours_per_year * years
+        planned = flows.busy_hours_per_year * years
         if abs(planned / found.gpu_hours - 1) > 1e-6:
-            assert (planned > found.gpu_hours) == (streams.saving_usd(years) > 0)
+            assert (planned > found.gpu_hours) == (flows.saving_usd(years) > 0)
 
 
 @given(any_streams(), st.floats(0.2, 10))
-def test_without_interest_owning_and_renting_cost_the_plain_sums(streams: CashFlows, years: float) -> None:
-    plain = streams._replace(discount_rate=0.0, drift=0.0)
+def test_without_interest_owning_and_renting_cost_the_plain_sums(flows: CashFlows, years: float) -> None:
+    plain = flows._replace(discount_rate=0.0, drift=0.0)
     hours = plain.busy_hours_per_year
     sold = plain.resale_base_usd * plain.resale.share(years)
     kept = (plain.own_usd_per_year + plain.own_usd_per_hour * hours) * years

@@ -55,7 +55,7 @@ def test_every_job_has_an_answer_in_every_place(catalog: Catalog, today: date, p
         assert point.rent_low_usd <= point.rent_usd <= point.rent_high_usd
     # One period of renting, repeated over the horizon without interest or drift, is what the curve ends at.
     free = found.case
-    undiscounted = replace(free, discount_rate=0.0).streams().rent_usd(free.horizon_years)
+    undiscounted = replace(free, discount_rate=0.0).cash_flows().rent_usd(free.horizon_years)
     periods = found.demand.per_year(free.horizon_years) * free.horizon_years
     assert undiscounted == pytest.approx(rent.usd * periods, rel=1e-9)
 

@@ -26,7 +26,7 @@ def figures(**given: float) -> dict[str, float]:
     return neutral | {"active_power_fraction": 1.0} | given
 
 
-def shape(**given: object) -> ServerSetup:
+def setup(**given: object) -> ServerSetup:
     return ServerSetup.model_validate({"groups": 1, "gpus_per_server": 8, "colocation_power": "metered", **given})
 
 
@@ -127,7 +127,7 @@ def test_aiinframap_tco(
 ) -> None:
     """It scales the cards' power by utilisation, without idle power, hosts and networks."""
     values = figures(card_price_usd=price, card_power_watts=watts, pue=1.2, tariff_usd_per_kwh=0.08)
-    cards = shape(count=1_024)
+    cards = setup(count=1_024)
     acquisition = upfront_costs(values, cards).usd
     power = energy_use(values, cards).busy_hour * 8_760 * 5 * 0.7 * 0.08
     assert acquisition / 1e6 == pytest.approx(millions, abs=CENT)
@@ -154,7 +154,7 @@ def test_juliensimon_capacity_of_a_day() -> None:
 
 def test_juliensimon_local_year() -> None:
     values = figures(card_power_watts=575.0)
-    energy = energy_use(values, shape(count=1)).busy_hour * 24 * 365 * 0.12
+    energy = energy_use(values, setup(count=1)).busy_hour * 24 * 365 * 0.12
     (straight, *_) = yearly_depreciation(1_999, "straight-line", 3, 1)
     assert straight == pytest.approx(666.33, abs=CENT)
     assert energy == pytest.approx(604.44, abs=CENT)
@@ -167,7 +167,7 @@ def test_juliensimon_local_year() -> None:
 )
 def test_cluster_capex_spreadsheet_of_august_2024(nodes: int, network_usd: float, total: float, per_gpu: float) -> None:
     """The sheet's second cluster is of 512 cards, that is 64 nodes: 46,883 USD a card is 24,003,840 over 512."""
-    cluster = shape(count=nodes * 8, network_usd=float(network_usd))
+    cluster = setup(count=nodes * 8, network_usd=float(network_usd))
     purchase = upfront_costs(figures(server_price_usd=310_000.0, rack_usd_per_server=50_000.0), cluster)
     assert purchase.usd == pytest.approx(total, abs=CENT)
     assert purchase.usd / (nodes * 8) == pytest.approx(per_gpu, abs=0.5)
@@ -176,7 +176,7 @@ def test_cluster_capex_spreadsheet_of_august_2024(nodes: int, network_usd: float
 def test_cluster_capex_spreadsheet_parts() -> None:
     purchase = upfront_costs(
         figures(server_price_usd=310_000.0, rack_usd_per_server=50_000.0),
-        shape(count=1_024, network_usd=48 * 36_000 + 2_621_440.0),
+        setup(count=1_024, network_usd=48 * 36_000 + 2_621_440.0),
     )
     assert (purchase.rack, purchase.cards + purchase.host) == (6_400_000, 39_680_000)
     assert purchase.usd / 128 == pytest.approx(393_980, abs=0.5)
@@ -189,9 +189,9 @@ def test_amortised_chip_hour_of_an_a100() -> None:
 
 def test_spot_waste_of_an_hourly_checkpoint() -> None:
     found = interruption_overhead(checkpoint_hours=0.05, restart_hours=0.25, mean_hours=24, interval_hours=1)
-    assert found.waste_fraction == pytest.approx(0.08125)
-    assert 19.66 * (1 + found.waste_fraction) == pytest.approx(21.2574, abs=5e-5)
-    assert 19.66 * (1 + found.waste_fraction) / 98.32 == pytest.approx(0.216, abs=5e-4)
+    assert found.total_fraction == pytest.approx(0.08125)
+    assert 19.66 * (1 + found.total_fraction) == pytest.approx(21.2574, abs=5e-5)
+    assert 19.66 * (1 + found.total_fraction) / 98.32 == pytest.approx(0.216, abs=5e-4)
     assert best_checkpoint_interval(0.05, 24) == pytest.approx(1.549, abs=5e-4)
 
 

@@ -7,7 +7,7 @@ import scrapes
 from each_record import for_each
 from fleet_kit import dcgm_fleet
 
-from planner.fleet.cards import FleetCard, Work, card_key, missing_evidence, read_cards, rows_of
+from planner.fleet.cards import FleetCard, Work, card_key, metric_rows, missing_evidence, read_cards
 from planner.fleet.exporters import EXPORTER_BY_KEY
 from planner.monitor.readings.reading import Cause
 from planner.parsing.metrics import parse_prometheus
@@ -209,8 +209,8 @@ def test_a_silent_card_has_no_readings_but_its_properties():
 
 
 def test_a_prefix_of_the_site_is_known_where_the_exporter_has_one():
-    assert [row.metric.ours for row in rows_of("amd_gpu_gfx_activity")] == ["utilization_fraction"]
-    assert rows_of("my_DCGM_FI_DEV_GPU_UTIL") == ()
+    assert [row.metric.ours for row in metric_rows("amd_gpu_gfx_activity")] == ["utilization_fraction"]
+    assert metric_rows("my_DCGM_FI_DEV_GPU_UTIL") == ()
 
 
 def test_readings_that_come_again_are_kept_but_not_without_end(monkeypatch):
@@ -219,4 +219,4 @@ def test_readings_that_come_again_are_kept_but_not_without_end(monkeypatch):
     for watts in (*range(9), 2):
         (card,) = read_cards([("DCGM_FI_DEV_POWER_USAGE", labels, float(watts))]).cards.values()
         assert card.value("power_watts") == watts
-    assert all(len(row.known) <= 3 for row in rows_of("DCGM_FI_DEV_POWER_USAGE"))
+    assert all(len(row.known) <= 3 for row in metric_rows("DCGM_FI_DEV_POWER_USAGE"))

@@ -46,17 +46,16 @@ def test_without_a_past_a_diagnosis_needs_some_polls():
     watch = FleetWatch(Played(*polls))
     with pytest.raises(ValueError, match="after its first poll"):
         watch.diagnose()
-    watch.fill_past()
+    watch.load_last_minutes()
     first = watch.poll()
-    watch.fill_past()
+    watch.load_last_minutes()
     assert first.verdicts == {}
     assert {one.kind for one in watch.diagnose().verdicts.values()} == {VerdictKind.TOO_EARLY}
     for _ in range(8):
         watch.poll()
     assert watch.diagnose(["elsewhere"]).verdicts == watch.fleet.verdicts
     assert {one.kind for one in watch.diagnose(["node1"]).verdicts.values()} == {VerdictKind.IDLE}
-    assert len(watch.course(first.cards[0].key, "power_watts")) == 9
-    assert watch.course("unknown", "power_watts") == ()
+    assert len(watch._rings[first.cards[0].key, "power_watts"].values) == 9
 
 
 def test_hosts_of_node_exporter_belong_to_cards_by_name_or_address():
@@ -83,7 +82,7 @@ def test_memory_stays_the_same_and_old_readings_go():
     watch = FleetWatch(Played(*(Poll(15.0 * place, 15.0, dcgm_fleet(1)) for place in range(1, 200))))
     for _ in range(199):
         fleet = watch.poll()
-    assert len(watch.course(fleet.cards[0].key, "utilization_fraction")) == 64
+    assert len(watch._rings[fleet.cards[0].key, "utilization_fraction"].values) == 64
 
 
 def test_what_is_gone_for_a_day_is_forgotten_with_its_diagnosis():
@@ -106,7 +105,7 @@ def test_a_poll_that_is_repeated_adds_nothing():
     watch = FleetWatch(Played(poll, poll))
     watch.poll()
     fleet = watch.poll()
-    assert len(watch.course(fleet.cards[0].key, "utilization_fraction")) == 1
+    assert len(watch._rings[fleet.cards[0].key, "utilization_fraction"].values) == 1
 
 
 def test_hosts_are_in_their_natural_order_and_instances_after_their_card():

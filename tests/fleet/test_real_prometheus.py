@@ -13,8 +13,8 @@ from planner.errors import PlannerError
 from planner.fleet import last_day
 from planner.fleet.connection import FleetConnection
 from planner.fleet.fleet import FleetWatch
+from planner.fleet.gpu_history import gpu_history
 from planner.fleet.last_day import read_last_day
-from planner.fleet.past import card_history
 from planner.fleet.sources import open_source
 
 PROGRAM = os.environ.get("PROMETHEUS") or shutil.which("prometheus")
@@ -80,9 +80,9 @@ def test_what_a_real_prometheus_scrapes_is_read(tmp_path, monkeypatch):
         assert fleet.cards_of("node1")[1].work[0].title == "ml/train-0"
         assert fleet.servers[0].run.first_token.percentiles[0].value <= 0.5
         assert (fleet.servers[0].output_tokens_per_s or 0) > 0
-        watch.fill_past()
+        watch.load_last_minutes()
         assert set(watch.diagnose().verdicts) == {card.key for card in fleet.cards}
-        history = card_history(source, first, fleet.at_seconds, 60.0, 600, 1.0)
+        history = gpu_history(source, first, fleet.at_seconds, 60.0, 600, 1.0)
         assert set(history.series(first.key, "power_watts").values) == {70.0}
         # It has scraped for some seconds, perhaps not at a full minute: of the day, these seconds are held.
         monkeypatch.setattr(last_day, "_STEP_SECONDS", 1)

@@ -42,8 +42,8 @@ from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.recording.recording import read_recording
 from planner.monitor.recording.summary import summarize_recording
 from planner.plan.catalog import Catalog
+from planner.plan.cost import evaluate_cost
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import Wish
 from planner.plan.recommend.recommend import recommend

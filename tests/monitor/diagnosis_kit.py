@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from planner.monitor.diagnosis.time_series import TimeSeries
-from planner.monitor.history.history import History
+from planner.monitor.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, HostProcess, Sample

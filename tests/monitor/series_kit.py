@@ -1,6 +1,6 @@
 """Series of readings for tests of histories."""
 
-from planner.monitor.history.series import Series
+from planner.monitor.series import Series
 
 
 def series_of(values: list[float], step: float = 1.0, seconds: float = 1e6) -> Series:

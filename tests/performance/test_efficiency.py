@@ -5,12 +5,12 @@ import pytest
 from planner.hardware.gpu import Gpu, Rate
 from planner.performance.efficiency import (
     ISOLATED_MATRIX_SHARES,
-    MEASURED,
-    SOURCES,
+    MEASURED_EFFICIENCY,
+    TRAINING_SOURCES,
     attention_share,
-    card_matrix_share,
     class_source,
     family_of,
+    gpu_matrix_share,
     matrix_family,
     matrix_share,
 )
@@ -37,9 +37,9 @@ def _rate(gpu: Gpu, dtype: str) -> Rate:
 
 def test_unmeasured_families_take_the_middle_of_the_others(cards: dict[str, Gpu]) -> None:
     assert family_of(cards["radeon-rx-7900-xtx"]) == "Radeon"
-    known = sorted(share for (_, size), share in MEASURED.matrix.items() if size == "16")
-    assert known[0] < matrix_share(MEASURED, "Radeon", "16") < known[-1]
-    assert matrix_share(MEASURED._replace(matrix={}), "Radeon", "16") == 0.5
+    known = sorted(share for (_, size), share in MEASURED_EFFICIENCY.matrix_shares.items() if size == "16")
+    assert known[0] < matrix_share(MEASURED_EFFICIENCY, "Radeon", "16") < known[-1]
+    assert matrix_share(MEASURED_EFFICIENCY._replace(matrix_shares={}), "Radeon", "16") == 0.5
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,15 @@ def test_a_card_belongs_to_a_family(name: str, family: str, cards: dict[str, Gpu
 
 
 def test_every_class_names_whose_measurements_it_is_fitted_to() -> None:
-    assert set(SOURCES) == set(MEASURED.matrix)
+    assert set(TRAINING_SOURCES) == set(MEASURED_EFFICIENCY.matrix_shares)
     assert class_source("Radeon", "16").startswith("no measurement of this GPU family")
     assert class_source("Instinct", "16").startswith("isolated products")
 
 
 def test_products_alone_speak_for_families_that_nobody_trained_on() -> None:
-    assert matrix_share(MEASURED, "Instinct", "16") == pytest.approx(0.75 * 0.60)
-    assert matrix_share(MEASURED, "Blackwell GDDR", "16") == MEASURED.matrix["Ada", "16"]
-    assert class_source("Blackwell GDDR", "16") == ", ".join(SOURCES["Ada", "16"])
+    assert matrix_share(MEASURED_EFFICIENCY, "Instinct", "16") == pytest.approx(0.75 * 0.60)
+    assert matrix_share(MEASURED_EFFICIENCY, "Blackwell GDDR", "16") == MEASURED_EFFICIENCY.matrix_shares["Ada", "16"]
+    assert class_source("Blackwell GDDR", "16") == ", ".join(TRAINING_SOURCES["Ada", "16"])
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,20 @@ def test_the_same_chips_add_up_at_two_rates(name: str, family: str, cards: dict[
 
 def test_cards_of_a_family_differ_as_their_products_alone_do(cards: dict[str, Gpu]) -> None:
     old, new = cards["instinct-mi300x"], cards["instinct-mi355x"]
-    assert card_matrix_share(MEASURED, old, "8") == pytest.approx(0.39 * 0.514 / 0.64)
-    assert card_matrix_share(MEASURED, new, "8") == pytest.approx(0.39 * 0.68 / 0.64)
-    assert card_matrix_share(MEASURED, old, "16") == pytest.approx(0.75 * 0.514)
-    assert card_matrix_share(MEASURED, cards["h100-sxm5-80gb"], "16") == MEASURED.matrix["Hopper SXM", "16"]
+    assert gpu_matrix_share(MEASURED_EFFICIENCY, old, "8") == pytest.approx(0.39 * 0.514 / 0.64)
+    assert gpu_matrix_share(MEASURED_EFFICIENCY, new, "8") == pytest.approx(0.39 * 0.68 / 0.64)
+    assert gpu_matrix_share(MEASURED_EFFICIENCY, old, "16") == pytest.approx(0.75 * 0.514)
+    assert (
+        gpu_matrix_share(MEASURED_EFFICIENCY, cards["h100-sxm5-80gb"], "16")
+        == MEASURED_EFFICIENCY.matrix_shares["Hopper SXM", "16"]
+    )
 
 
 def test_attention_that_was_never_measured_follows_the_products_alone(cards: dict[str, Gpu]) -> None:
     # 0.34 of 0.87 on A100, 0.21 of 0.80 on Hopper and 0.57 of 0.78 on Blackwell: A100 is in the middle.
-    assert attention_share(MEASURED, cards["instinct-mi300x"]) == pytest.approx(0.514 * 0.34 / 0.87)
-    assert attention_share(MEASURED, cards["a100-sxm4-80gb"]) == 0.34
-    assert attention_share(MEASURED, cards["tpu-v5e"]) == 0.34
+    assert attention_share(MEASURED_EFFICIENCY, cards["instinct-mi300x"]) == pytest.approx(0.514 * 0.34 / 0.87)
+    assert attention_share(MEASURED_EFFICIENCY, cards["a100-sxm4-80gb"]) == 0.34
+    assert attention_share(MEASURED_EFFICIENCY, cards["tpu-v5e"]) == 0.34
 
 
 def test_no_product_is_faster_than_the_rate_of_its_card() -> None:

@@ -37,8 +37,8 @@ def test_the_network_is_what_the_person_says(cards: dict[str, Gpu]) -> None:
 
 
 def test_a_rack_is_one_node(cards: dict[str, Gpu]) -> None:
-    assert links_of(cards["gb200-186gb"], PLAIN).node == 72
-    assert links_of(cards["b200-sxm-180gb"], PLAIN).node == 8
+    assert links_of(cards["gb200-186gb"], PLAIN).cards_per_node == 72
+    assert links_of(cards["b200-sxm-180gb"], PLAIN).cards_per_node == 8
 
 
 def test_consumer_cards_use_pcie_and_one_port_together(cards: dict[str, Gpu]) -> None:
@@ -96,6 +96,6 @@ def test_cards_of_unknown_links_are_taken_as_pcie_4(cards: dict[str, Gpu]) -> No
 
 def test_the_chips_of_a_pod_are_linked_without_a_network(cards: dict[str, Gpu]) -> None:
     pod = links_of(cards["tpu-v6e"], PLAIN)
-    assert pod.node == 256
+    assert pod.cards_per_node == 256
     assert pod.bus_bytes_per_s(256) == pytest.approx(400e9 * 222 / 300)  # 800 GB/s in both directions
     assert pod.bus_bytes_per_s(257) == pytest.approx(1.25e9 / 8 * 0.6 * 256)

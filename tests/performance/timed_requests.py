@@ -4,7 +4,7 @@ from known_engines import ENGINES
 from small_models import bundled
 
 from planner.performance.estimate import estimate_time
-from planner.performance.inference.machine import card_speed
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel
 from planner.performance.links import links_of
@@ -31,5 +31,5 @@ def served(gpu="rtx-4090", engine="llama.cpp", weights="F16", model=LLAMA_8B, ca
     card = bundled().hardware.gpu(gpu)
     architecture = bundled().models.model(model)
     sharing = ModelSplit(links_of(card, TimeSetting()), **shares)
-    machine = card_speed(card, ENGINES[engine], weights, unfused=unfused)
+    machine = gpu_speed(card, ENGINES[engine], weights, unfused=unfused)
     return ServedModel(architecture, ENGINES[engine].work(architecture, weights), machine, sharing, cache)

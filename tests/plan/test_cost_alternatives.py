@@ -7,9 +7,9 @@ import pytest
 from planner.cost.terms import BuyTerms, CostTerms, DailyHours, Run, Service
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.cost import evaluate_cost, job_by_gpu
 from planner.plan.cost_alternatives import FasterRental, find_batched_service, find_faster_rental
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.money import evaluate_cost, job_by_gpu
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Training
 

@@ -7,8 +7,8 @@ import pytest
 from fleet_kit import dcgm_fleet
 
 from planner.fleet.cards import FleetCard, Work, read_cards
+from planner.fleet.costs import FleetCosts, FleetPrices, IdleCard, ServingCost
 from planner.fleet.fleet import Fleet
-from planner.fleet.money import FleetCosts, FleetPrices, IdleCard, ServingCost
 from planner.fleet.serving import FleetServer
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind, VerdictSeverity
 from planner.parsing.metrics import MetricSample

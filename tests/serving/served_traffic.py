@@ -67,11 +67,11 @@ def answered(
     requests: Requests,
     times: RoundTimes | None = None,
     blocks: int | None = None,
-    watched: tuple[float, float] = (float("inf"), float("inf")),
+    recorded_window: tuple[float, float] = (float("inf"), float("inf")),
     **changes: object,
 ) -> Replica:
     """Return a replica that has answered all requests, of which none is lost."""
-    replica = Replica(0, times or RoundTimes(), rules(**changes), blocks, requests, watched)  # type: ignore[arg-type]
+    replica = Replica(0, times or RoundTimes(), rules(**changes), blocks, requests, recorded_window)  # type: ignore[arg-type]
     for number in requests.initial:
         replica.submit(number, requests.arrival[number])
     assert finish(replica, lambda: False)

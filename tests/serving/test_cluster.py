@@ -15,7 +15,7 @@ from planner.serving.deployment import Disaggregation
 from planner.serving.replica import Replica, StaticReplica
 from planner.serving.requests import NEVER, Requests, draw_requests
 from planner.serving.simulate import run_once
-from planner.serving.traffic import CommonBeginning, FixedLength
+from planner.serving.traffic import CommonPrefix, FixedLength
 
 
 def replicas_for(requests, number, times=None, **changes):
@@ -77,7 +77,7 @@ def test_requests_go_to_replicas_in_turn_or_to_the_idlest():
 
 def test_a_request_goes_where_its_beginning_is_cached_unless_too_many_wait_there():
     requests = Requests()
-    shared = (CommonBeginning(0, 64),)
+    shared = (CommonPrefix(0, 64),)
     requests.add(0.0, 80, 2)
     requests.add(0.0, 80, 2, shared)
     for number in range(12):
@@ -105,10 +105,10 @@ def test_replicas_follow_their_deployment():
     made = make_replica(paged, 0, times, requests, (0.0, 1.0))
     assert isinstance(made, Replica)
     assert made.capacity * 16 == paged.cache_tokens
-    static = make_replica(batched, 1, times, requests, (0.0, 1.0))
-    assert isinstance(static, StaticReplica)
+    static_batching = make_replica(batched, 1, times, requests, (0.0, 1.0))
+    assert isinstance(static_batching, StaticReplica)
     # Batches are answered by replicas that share nothing, whatever number of ranks is named.
-    assert serve([static], requests, "round-robin", never, 2)
+    assert serve([static_batching], requests, "round-robin", never, 2)
     assert requests.end[0] > 0
 
 

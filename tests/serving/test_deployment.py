@@ -84,17 +84,17 @@ def test_ram_holds_blocks_and_brings_them_back_faster_than_a_prompt_is_read():
     """
     found = deployed(plan_on("h100-sxm5-80gb", cache_in_ram_bytes=16 * 2**30))
     assert found.ram_blocks == pytest.approx(8_192, abs=2)
-    brought = 16 * 131_072 / found.run.sharing.links.host_bytes_per_s
+    brought = 16 * 131_072 / found.served.split.links.host_bytes_per_s
     assert found.ram_token_seconds == pytest.approx((brought + 3.3e-6) / 16, rel=1e-3)
     for tokens in (1_000, 10_000, 90_000):
-        assert 2 < prompt_time(found.run, 1, tokens).seconds / (tokens * found.ram_token_seconds) < 22
+        assert 2 < prompt_time(found.served, 1, tokens).seconds / (tokens * found.ram_token_seconds) < 22
     bare = deployed(plan_on("h100-sxm5-80gb", cache_in_ram_bytes=16 * 2**30), prefix_cache=False)
     assert bare.ram_blocks == deployed(plan_on("h100-sxm5-80gb")).ram_blocks == 0
 
 
 def test_a_service_with_a_cache_in_ram_brings_back_what_does_not_fit_on_the_card():
-    begins = SharedPrefixes(tokens=2_000, prefixes=40, share=1.0)
-    traffic = CHAT.evolve(input=FixedLength(tokens=2_100), prefixes=begins)
+    prompt_chunks = SharedPrefixes(tokens=2_000, prefixes=40, share=1.0)
+    traffic = CHAT.evolve(input=FixedLength(tokens=2_100), prefixes=prompt_chunks)
     fields = {"context_length": 2_200, "prompt_length": 2_100, "engine": {"memory_utilization": 0.48}}
     plain = simulate_traffic(deployed(plan_on("l40s", **fields)), traffic, requests=200, ranges=False)
     held = deployed(plan_on("l40s", cache_in_ram_bytes=2**36, **fields))

@@ -1,9 +1,9 @@
 """The prefix cache: what is found again, what was overwritten, and what several requests share."""
 
 from planner.serving.prefix_cache import PrefixCache
-from planner.serving.traffic import CommonBeginning
+from planner.serving.traffic import CommonPrefix
 
-SHARED = (CommonBeginning(1, 70),)
+SHARED = (CommonPrefix(1, 70),)
 
 
 def used(cache, prefixes, free):
@@ -46,7 +46,7 @@ def test_what_was_not_used_is_overwritten_from_its_end():
 
 
 def test_beginnings_follow_each_other():
-    cache, both = PrefixCache(16), (*SHARED, CommonBeginning(2, 130))
+    cache, both = PrefixCache(16), (*SHARED, CommonPrefix(2, 130))
     assert cache.claim(both) == (8, 8)
     used(cache, both, 50)
     assert cache.matched(both, 200) == 128
@@ -54,21 +54,21 @@ def test_beginnings_follow_each_other():
     cache.acquire(SHARED)
     assert cache.claim(both) == (8, 4)
     cache.release(SHARED, 30)
-    other = (CommonBeginning(3, 70), CommonBeginning(2, 130))
+    other = (CommonPrefix(3, 70), CommonPrefix(2, 130))
     assert cache.matched(other, 200) == 0
 
 
 def test_the_context_of_a_session_is_kept():
     cache = PrefixCache(16)
     cache.keep(-1, 2, 100, 20)
-    assert cache.matched((CommonBeginning(-1, 100),), 200) == 96
+    assert cache.matched((CommonPrefix(-1, 100),), 200) == 96
     cache.keep(-2, 9, 100, 20)
-    assert cache.matched((CommonBeginning(-2, 100),), 200) == 144 // 16 * 16
+    assert cache.matched((CommonPrefix(-2, 100),), 200) == 144 // 16 * 16
 
 
 def test_what_is_overwritten_on_the_card_stays_in_ram_until_as_much_was_written_there():
     cache = PrefixCache(16, ram_blocks=20)
-    begin = (CommonBeginning(1, 64),)
+    begin = (CommonPrefix(1, 64),)
     cache.acquire(begin)
     cache.computed(begin)
     cache.release(begin, free=0)
@@ -84,11 +84,11 @@ def test_what_is_overwritten_on_the_card_stays_in_ram_until_as_much_was_written_
 def test_a_session_is_kept_in_ram_too():
     cache = PrefixCache(16, ram_blocks=8)
     cache.keep(-1, 0, 64, free=0)
-    assert cache.matched((CommonBeginning(-1, 64),), 100, in_ram=True) == 64
+    assert cache.matched((CommonPrefix(-1, 64),), 100, in_ram=True) == 64
     bare = PrefixCache(16)
     bare.keep(-1, 0, 64, free=0)
     bare.taken += 4
-    assert bare.matched((CommonBeginning(-1, 64),), 100, in_ram=True) == 0
+    assert bare.matched((CommonPrefix(-1, 64),), 100, in_ram=True) == 0
 
 
 def test_without_ram_nothing_is_kept_in_it():

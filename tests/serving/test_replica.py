@@ -10,7 +10,7 @@ from served_traffic import RoundTimes, answered, asked, rules
 from planner.serving.cluster import finish
 from planner.serving.replica import RamCache, Replica, StaticReplica
 from planner.serving.requests import NEVER, Requests
-from planner.serving.traffic import CommonBeginning
+from planner.serving.traffic import CommonPrefix
 
 
 def test_a_request_reads_its_prompt_and_then_decodes():
@@ -58,7 +58,7 @@ def test_a_request_over_http_comes_later_and_one_that_follows_misses_the_step_th
 def test_an_engine_that_looks_for_arrivals_now_and_then_lets_requests_wait_until_it_does():
     # It looks after each of the first two prompts, at 10 and 20 ms, and then after 10 steps of 10 ms.
     requests = asked((0.0, 10, 100), (0.005, 10, 100), (0.03, 10, 2))
-    answered(requests, RoundTimes(prompt_token=1e-3), polls_every=10, mixes=False)
+    answered(requests, RoundTimes(prompt_token=1e-3), polls_every=10, mixes_prefill=False)
     assert requests.scheduled == pytest.approx([0.0, 0.01, 0.12])
 
 
@@ -82,7 +82,7 @@ def test_a_request_without_room_is_preempted_and_read_again():
     assert [lost.request for lost in replica.preemptions] == [1]
     assert requests.end[0] < requests.end[1]
     assert replica.most_blocks == 6
-    assert replica._outstanding == 0
+    assert replica._tokens_outstanding == 0
 
 
 def test_a_prompt_that_is_read_is_preempted_for_an_answer_that_came_before():
@@ -116,7 +116,7 @@ def test_a_request_that_has_ended_is_not_preempted():
 
 def test_a_prompt_with_all_its_cache_reserved_is_preempted_too():
     requests = asked((0.0, 16, 20), (0.0, 100, 2))
-    replica = answered(requests, blocks=8, reserves="prompt", step_tokens=17)
+    replica = answered(requests, blocks=8, reservation="prompt", step_tokens=17)
     assert {lost.request for lost in replica.preemptions} == {1}
 
 
@@ -128,15 +128,17 @@ def test_a_prompt_preempts_itself_if_nothing_came_after_it():
 
 def test_a_prompt_that_preempted_itself_lets_a_token_be_decoded_before_it_begins_again():
     # The first chunk of the second prompt has room beside the first request, the third has none until that has ended.
-    for mixes in (True, False):
+    for mixes_prefill in (True, False):
         requests = asked((0.0, 40, 8), (0.0, 64, 3))
-        replica = Replica(0, RoundTimes(prompt_token=1e-3), rules(mixes=mixes, step_tokens=20), 5, requests)
+        replica = Replica(
+            0, RoundTimes(prompt_token=1e-3), rules(mixes_prefill=mixes_prefill, step_tokens=20), 5, requests
+        )
         for number in range(2):
             replica.submit(number, 0.0)
         replica.advance(10.0)
-        assert replica.load == 0, mixes
-        assert 1 <= len(replica.preemptions) <= 8, mixes
-        assert requests.end[0] < requests.end[1] < 1, mixes
+        assert replica.load == 0, mixes_prefill
+        assert 1 <= len(replica.preemptions) <= 8, mixes_prefill
+        assert requests.end[0] < requests.end[1] < 1, mixes_prefill
 
 
 def test_what_never_fits_is_rejected_and_its_client_goes_on():
@@ -153,14 +155,14 @@ def test_what_never_fits_is_rejected_and_its_client_goes_on():
 
 def test_an_engine_that_reserves_all_never_preempts():
     requests = asked((0.0, 32, 40), (0.0, 32, 40))
-    replica = answered(requests, blocks=7, reserves="whole")
+    replica = answered(requests, blocks=7, reservation="whole")
     assert replica.preemptions == []
     assert requests.scheduled[1] == pytest.approx(requests.end[0])
 
 
 def test_an_engine_that_reserves_prompts_admits_what_has_room_for_all_of_it():
     requests = asked((0.0, 64, 2), (0.0, 64, 2))
-    answered(requests, blocks=5, reserves="prompt", step_tokens=48)
+    answered(requests, blocks=5, reservation="prompt", step_tokens=48)
     assert requests.scheduled[1] == pytest.approx(requests.end[0])
 
 
@@ -173,13 +175,13 @@ def test_a_whole_prompt_waits_for_a_step_of_its_own_where_prompts_are_not_divide
 
 def test_decoding_waits_for_prompts_where_they_are_not_mixed():
     requests = asked((0.0, 10, 10), (0.035, 100, 2))
-    replica = answered(requests, RoundTimes(prompt_token=0.001), mixes=False)
+    replica = answered(requests, RoundTimes(prompt_token=0.001), mixes_prefill=False)
     assert requests.end[0] == pytest.approx(0.01 + 9 * 0.01 + 0.1)
     assert replica.intervals.total == pytest.approx(9 * 0.01 + 0.1 + 0.01)
     long = asked((0.0, 10, 10), (0.035, 2_500, 2))
-    assert answered(long, RoundTimes(prompt_token=0.001), mixes=False).intervals.total == pytest.approx(2.6)
+    assert answered(long, RoundTimes(prompt_token=0.001), mixes_prefill=False).intervals.total == pytest.approx(2.6)
     alone = asked((0.0, 10, 2), (0.0, 10, 1))
-    assert answered(alone, RoundTimes(prompt_token=0.001), mixes=False).intervals.number == 1
+    assert answered(alone, RoundTimes(prompt_token=0.001), mixes_prefill=False).intervals.number == 1
 
 
 def test_a_request_waits_while_answers_of_others_may_need_the_cache():
@@ -195,40 +197,40 @@ def test_a_request_waits_while_answers_of_others_may_need_the_cache():
 def test_a_stall_delays_the_answers_that_were_given_before_it_alone():
     """By hand: two prompts of 0.1 s, one after the other, stall the first answer, but not that of the first prompt."""
     requests = asked((0.0, 10, 10), (0.035, 100, 2), (0.035, 100, 2))
-    replica = answered(requests, RoundTimes(prompt_token=0.001), mixes=False, step_tokens=100)
+    replica = answered(requests, RoundTimes(prompt_token=0.001), mixes_prefill=False, step_tokens=100)
     assert replica.intervals.total == pytest.approx(9 * 0.01 + 2 * 0.1 + 2 * 0.01)
 
 
 def test_common_beginnings_are_read_once():
     requests = Requests()
-    shared = (CommonBeginning(7, 64),)
+    shared = (CommonPrefix(7, 64),)
     for arrival in (0.0, 1.0):
         requests.add(arrival, 100, 2, shared)
     replica = answered(requests, RoundTimes(prompt_token=0.001), blocks=100, caches_prefixes=True)
     assert requests.cached == [0, 64]
     assert requests.first[1] - requests.scheduled[1] == pytest.approx(0.036)
-    assert replica.cached_part(1) == 64
-    assert Replica(0, RoundTimes(), rules(), None, requests).cached_part(1) == 0
+    assert replica.cached_prompt_tokens(1) == 64
+    assert Replica(0, RoundTimes(), rules(), None, requests).cached_prompt_tokens(1) == 0
 
 
 def test_a_prompt_that_is_a_common_beginning_takes_no_block_of_its_own():
     requests = Requests()
     for arrival in (0.0, 1.0):
-        requests.add(arrival, 64, 1, (CommonBeginning(7, 64),))
+        requests.add(arrival, 64, 1, (CommonPrefix(7, 64),))
     assert answered(requests, blocks=100, caches_prefixes=True).most_blocks == 64 // 16
 
 
 def test_a_first_chunk_takes_no_more_blocks_than_the_common_beginning_that_it_begins():
     requests = Requests()
-    requests.add(0.0, 128, 1, (CommonBeginning(7, 128),))
-    replica = answered(requests, blocks=100, caches_prefixes=True, reserves="chunk", step_tokens=32)
+    requests.add(0.0, 128, 1, (CommonPrefix(7, 128),))
+    replica = answered(requests, blocks=100, caches_prefixes=True, reservation="chunk", step_tokens=32)
     assert replica.most_blocks == 128 // 16
 
 
 def test_a_session_finds_its_context_again():
     requests = Requests()
-    requests.add(0.0, 100, 20, (CommonBeginning(3, 32),), session=0)
-    turn = requests.add(NEVER, 200, 2, (CommonBeginning(3, 32), CommonBeginning(-1, 120)), session=0)
+    requests.add(0.0, 100, 20, (CommonPrefix(3, 32),), session=0)
+    turn = requests.add(NEVER, 200, 2, (CommonPrefix(3, 32), CommonPrefix(-1, 120)), session=0)
     requests.followed_by[0], requests.pause[0] = turn, 5.0
     answered(requests, blocks=100, caches_prefixes=True)
     assert requests.cached[turn] == 112
@@ -265,10 +267,10 @@ def test_a_long_answer_has_intervals_that_grow():
 
 def test_moments_are_recorded_in_the_watched_window():
     requests = asked(*[(0.1 * number, 20, 30) for number in range(20)])
-    replica = answered(requests, blocks=100, watched=(0.5, 1.0))
+    replica = answered(requests, blocks=100, recorded_window=(0.5, 1.0))
     assert all(0.5 <= moment.seconds < 1.0 for moment in replica.moments)
     assert max(moment.cache_fraction for moment in replica.moments) > 0
-    free = answered(asked((0.0, 5, 5)), watched=(0.0, 1.0))
+    free = answered(asked((0.0, 5, 5)), recorded_window=(0.0, 1.0))
     assert free.moments[0].cache_fraction == 0
 
 
@@ -338,8 +340,10 @@ def with_caches_from_elsewhere(requests, blocks, **changes):
     st.integers(4, 40),
     st.integers(8, 200),
 )
-def test_no_answer_with_a_cache_from_elsewhere_is_lost(wanted, reserves, mixes, blocks, step_tokens):
-    with_caches_from_elsewhere(asked(*sorted(wanted)), blocks, reserves=reserves, mixes=mixes, step_tokens=step_tokens)
+def test_no_answer_with_a_cache_from_elsewhere_is_lost(wanted, reservation, mixes_prefill, blocks, step_tokens):
+    with_caches_from_elsewhere(
+        asked(*sorted(wanted)), blocks, reservation=reservation, mixes_prefill=mixes_prefill, step_tokens=step_tokens
+    )
 
 
 def test_steps_that_grow_end_when_a_request_arrives():
@@ -370,14 +374,16 @@ def test_a_replica_stops_before_a_step_that_begins_later():
     st.integers(12, 40),
     st.integers(8, 200),
 )
-def test_no_request_is_lost_and_the_cache_never_overflows(wanted, reserves, mixes, ahead, blocks, step_tokens):
+def test_no_request_is_lost_and_the_cache_never_overflows(
+    wanted, reservation, mixes_prefill, ahead, blocks, step_tokens
+):
     requests = asked(*sorted(wanted))
     replica = answered(
         requests,
         RoundTimes(prompt_token=1e-4, per_token=1e-6),
         blocks=blocks,
-        reserves=reserves,
-        mixes=mixes,
+        reservation=reservation,
+        mixes_prefill=mixes_prefill,
         schedules_ahead=ahead,
         step_tokens=step_tokens,
     )
@@ -416,7 +422,7 @@ def test_a_beginning_that_left_the_card_comes_back_over_the_bus_before_the_promp
     ends = {}
     for name, ram in (("ram", RamCache(1_000, 1e-3)), ("none", None)):
         requests = Requests()
-        begin = (CommonBeginning(1, 64),)
+        begin = (CommonPrefix(1, 64),)
         requests.add(0.0, 65, 2, begin)
         requests.add(10.0, 150, 2)  # takes every block of the card
         requests.add(20.0, 65, 2, begin)
@@ -426,7 +432,7 @@ def test_a_beginning_that_left_the_card_comes_back_over_the_bus_before_the_promp
             replica.submit(number, requests.arrival[number])
         assert finish(replica, lambda: False)
         ends[name] = requests.first[2] - 20.0
-        assert replica.brought_tokens == (64 if ram else 0)
+        assert replica.fetched_tokens == (64 if ram else 0)
     assert ends["ram"] == pytest.approx(64e-3 + 0.01)
     assert ends["none"] == pytest.approx(65 * 0.01)
 
@@ -434,7 +440,9 @@ def test_a_beginning_that_left_the_card_comes_back_over_the_bus_before_the_promp
 def test_a_batch_ends_with_its_longest_answer_and_the_next_begins():
     requests = asked((0.0, 10, 3), (0.0, 100, 11), (0.05, 10, 1), (9.0, 10, 2))
     requests.followed_by[0] = requests.add(NEVER, 5, 1)
-    replica = StaticReplica(0, RoundTimes(prompt_token=1e-3, per_token=1e-5), rules(sequences=2, static=True), requests)
+    replica = StaticReplica(
+        0, RoundTimes(prompt_token=1e-3, per_token=1e-5), rules(sequences=2, static_batching=True), requests
+    )
     for number in requests.initial:
         replica.submit(number, requests.arrival[number])
     assert replica.load == 4
@@ -449,7 +457,7 @@ def test_a_batch_ends_with_its_longest_answer_and_the_next_begins():
     assert requests.arrival[4] == pytest.approx(requests.end[0])
     assert requests.scheduled[3] == 9.0
     assert replica.load == 0
-    assert replica.cached_part(0) == 0
+    assert replica.cached_prompt_tokens(0) == 0
     assert not replica.was_full
     assert replica.intervals.number == 2 + 10 + 1
     assert replica.busy_seconds < replica.clock
@@ -457,7 +465,7 @@ def test_a_batch_ends_with_its_longest_answer_and_the_next_begins():
 
 def test_a_full_batch_lets_others_wait():
     requests = asked(*[(0.0, 10, 3)] * 3)
-    replica = StaticReplica(0, RoundTimes(), rules(sequences=2, static=True), requests)
+    replica = StaticReplica(0, RoundTimes(), rules(sequences=2, static_batching=True), requests)
     for number in range(3):
         replica.submit(number, 0.0)
     replica.advance()

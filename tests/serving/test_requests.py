@@ -6,7 +6,7 @@ import pytest
 
 from planner.serving.requests import NEVER, draw_requests
 from planner.serving.traffic import (
-    CommonBeginning,
+    CommonPrefix,
     ConcurrentClients,
     DailyArrivals,
     FixedLength,
@@ -24,7 +24,7 @@ TRACE = TrafficTrace(
     arrival_seconds=(5.0, 6.0, 9.0),
     input_tokens=(10, 20, 30),
     output_tokens=(1, 2, 3),
-    beginnings=((), (CommonBeginning(4, 16),), (CommonBeginning(4, 16),)),
+    beginnings=((), (CommonPrefix(4, 16),), (CommonPrefix(4, 16),)),
 )
 
 

@@ -19,10 +19,10 @@ def test_each_program_that_serves_has_its_scheduling():
         weights = {"weights": "Q4_K_M"} if name == "llama.cpp" else {}
         workload = with_defaults(Inference(profile=name, batch=3, **weights), architecture, 1)
         found = scheduling_of(workload, architecture, gpu, prefix_cache=True)
-        assert found.static is (name in BATCHES), name
-        assert not found.static or (found.sequences, found.caches_prefixes) == (3, False), name
+        assert found.static_batching is (name in BATCHES), name
+        assert not found.static_batching or (found.sequences, found.caches_prefixes) == (3, False), name
         assert found.source
-    assert scheduling_of(Inference(batch=3), architecture, gpu, prefix_cache=True).static
+    assert scheduling_of(Inference(batch=3), architecture, gpu, prefix_cache=True).static_batching
 
 
 def test_a_prefix_cache_can_be_turned_off():

@@ -6,7 +6,7 @@ from each_record import for_each
 from planner.errors import SpecError
 from planner.serving.requests import draw_requests
 from planner.serving.traffic import (
-    CommonBeginning,
+    CommonPrefix,
     ConcurrentClients,
     DailyArrivals,
     FixedLength,
@@ -59,7 +59,7 @@ def test_longer_prompts_and_answers():
 
 
 def test_a_part_of_a_trace():
-    shared = ((CommonBeginning(1, 5),), (), (CommonBeginning(1, 5),))
+    shared = ((CommonPrefix(1, 5),), (), (CommonPrefix(1, 5),))
     part = TRACE.evolve(beginnings=shared).each(2)
     assert (part.arrival_seconds, part.input_tokens, part.beginnings) == ((0.0, 4.0), (10, 30), (shared[0], shared[2]))
 

@@ -6,7 +6,7 @@ import pytest
 from each_record import for_each
 
 from planner.errors import TrafficFileError
-from planner.serving.traffic import CommonBeginning
+from planner.serving.traffic import CommonPrefix
 from planner.serving.traffic_files import load_traffic, parse_traffic
 
 AZURE = (
@@ -50,8 +50,8 @@ def test_burstgpts_and_plain_layouts_have_seconds():
 def test_mooncakes_layout_has_blocks_that_prompts_share():
     found = parse_traffic(lines(MOONCAKE), "mooncake.jsonl")
     assert found.arrival_seconds == (0.0, 3.0, 6.0)
-    first = CommonBeginning(0, 512)
-    assert found.beginnings == ((first, CommonBeginning(2, 1_536)),) * 2 + ((first,),)
+    first = CommonPrefix(0, 512)
+    assert found.beginnings == ((first, CommonPrefix(2, 1_536)),) * 2 + ((first,),)
 
 
 def test_requests_that_failed_are_left_out():

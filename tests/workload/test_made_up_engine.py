@@ -61,7 +61,7 @@ class WaveMemory(Transformers):
         return inference_timeline(architecture, workload.evolve(prompt_length=wave or workload.prompt_length))
 
 
-SPEED = Engine(name="waveserve", layer_seconds=20e-6, source="a test", chunk=64)
+SPEED = Engine(name="waveserve", layer_seconds=20e-6, source="a test", chunk_tokens=64)
 
 
 @pytest.fixture(autouse=True)
@@ -156,4 +156,4 @@ def test_without_a_scheduler_it_answers_one_batch_after_the_other(catalog: Catal
     workload, gpu = plan(batch=3).workload, catalog.hardware.gpu("rtx-4090")
     assert isinstance(workload, Inference)
     found = scheduling_of(workload, catalog.models.model(MODEL), gpu, prefix_cache=True)
-    assert (found.static, found.sequences) == (True, 3)
+    assert (found.static_batching, found.sequences) == (True, 3)

@@ -31,17 +31,17 @@ from planner.monitor.recording.records import RecordedMark
 from planner.monitor.recording.summary import DiagnosedTime, Statistic
 from planner.performance.result import TimeResult
 from planner.plan.advice.advise import Advice
-from planner.plan.beside import Neighbour
 from planner.plan.comparison import PlanComparison
+from planner.plan.cost import CardJob
 from planner.plan.cost_alternatives import BatchedService, FasterRental
 from planner.plan.evaluate import Evaluation
 from planner.plan.logs.log_amounts import LogComparison
-from planner.plan.money import CardJob
 from planner.plan.plan import Plan
 from planner.plan.recipes import Preset
 from planner.plan.recommend.option import Recommendation
 from planner.plan.serving.answer import ServingAnswer
 from planner.plan.serving.measured import MeasuredComparison
+from planner.plan.shared_gpus import Neighbour
 from planner.plan.solve import SolveResult
 from planner.plan.warnings import PlanWarning
 from planner.serving.result import ServingCurve, ServingSimulation

@@ -24,8 +24,8 @@ from planner.hardware.query_schema import AnyRecord, PlanOutcome, PlanOutcomes, 
 from planner.hardware.system import System
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
+from planner.plan.cost import CardJob, job_by_gpu
 from planner.plan.evaluate import fits_by_gpu
-from planner.plan.money import CardJob, job_by_gpu
 from planner.plan.plan import Plan
 from planner.plan.prices import buying_prices, price_words, prices_by_card, rents_by_system, system_price_fields
 from planner.present import format as fmt

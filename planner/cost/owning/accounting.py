@@ -15,10 +15,10 @@ from pydantic import Field
 from planner.base import Spec
 from planner.cost.figure import NINETY_PERCENT, USER_SOURCE, Constant
 from planner.cost.terms import DepreciationMethod
+from planner.units import MONTHS_PER_YEAR
 
-HOURS_PER_MONTH: Final = 730.0
+ACCOUNTING_HOURS_PER_MONTH: Final = 730.0
 """Hours per month of a year with 365 days, as in github:ewyluda/gpu-price-index."""
-_MONTHS: Final = 12
 
 
 class OwnedServers(Spec):
@@ -72,14 +72,14 @@ def owned_month(servers: OwnedServers, utilization: float) -> OwnedMonth:
     """
     kilowatts = servers.servers * servers.server_kilowatts
     idle = servers.idle_power_fraction
-    full_energy = kilowatts * servers.pue * HOURS_PER_MONTH * servers.tariff_usd_per_kwh
+    full_energy = kilowatts * servers.pue * ACCOUNTING_HOURS_PER_MONTH * servers.tariff_usd_per_kwh
     return OwnedMonth(
-        depreciation_usd=servers.capex_usd / (_MONTHS * servers.years),
-        capital_usd=servers.capex_usd * servers.capital_rate / 2 / _MONTHS,
+        depreciation_usd=servers.capex_usd / (MONTHS_PER_YEAR * servers.years),
+        capital_usd=servers.capex_usd * servers.capital_rate / 2 / MONTHS_PER_YEAR,
         colocation_usd=kilowatts * servers.colocation_usd_per_kw_month,
-        operations_usd=servers.capex_usd * servers.operations_fraction_per_year / _MONTHS,
+        operations_usd=servers.capex_usd * servers.operations_fraction_per_year / MONTHS_PER_YEAR,
         energy_usd=full_energy * (idle + (1 - idle) * utilization),
-        useful_gpu_hours=servers.gpus * HOURS_PER_MONTH * utilization,
+        useful_gpu_hours=servers.gpus * ACCOUNTING_HOURS_PER_MONTH * utilization,
     )
 
 
@@ -89,7 +89,7 @@ def break_even_utilization(servers: OwnedServers, rent_usd_per_gpu_hour: float) 
     **Formula** u* = fixed / (p · n · 730 − K · P · 730 · e · (1 − i))
     """
     rest, busy = owned_month(servers, 0.0), owned_month(servers, 1.0)
-    slope = rent_usd_per_gpu_hour * servers.gpus * HOURS_PER_MONTH - (busy.energy_usd - rest.energy_usd)
+    slope = rent_usd_per_gpu_hour * servers.gpus * ACCOUNTING_HOURS_PER_MONTH - (busy.energy_usd - rest.energy_usd)
     utilization = rest.usd / slope if slope > 0 else None
     return utilization if utilization is not None and utilization <= 1 else None
 
@@ -104,7 +104,7 @@ def payback_month(servers: OwnedServers, utilization: float, rent_usd_per_gpu_ho
     if saved <= 0:
         return None
     months = -int(-servers.capex_usd / saved // 1)
-    return months if months <= _MONTHS * servers.years else None
+    return months if months <= MONTHS_PER_YEAR * servers.years else None
 
 
 MACRS_5_YEAR: Final = (0.2, 0.32, 0.192, 0.1152, 0.1152, 0.0576)

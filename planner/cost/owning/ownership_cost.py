@@ -26,9 +26,8 @@ from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, figure_symbol
 from planner.cost.terms import HOURS_PER_YEAR, CostTerms
 from planner.hardware.gpu import Gpu
+from planner.units import MONTHS_PER_YEAR, WATTS_PER_KW
 
-_MONTHS: Final = 12
-_WATTS: Final = 1_000
 _JOB: Final = "the job"
 _MEANINGS: Final = {
     "card_price_usd": ("p", "USD for one GPU"),
@@ -114,9 +113,9 @@ _OWNED_AT: Final = (
 _RESOLD: Final = "the resale share of servers and networks is assumed to be half that of the GPUs"
 
 
-def explain_ownership(
+def own_cost(
     case: RentOrBuyCase,
-    streams: CashFlows,
+    flows: CashFlows,
     demand: Demand,
     terms: CostTerms,
     gpu: Gpu,
@@ -125,44 +124,44 @@ def explain_ownership(
 ) -> OwnCost:
     """Return the cost of owning with its derivation; the terms add up to the upfront and monthly totals."""
     place = catalog.ownership(place_of(terms.buy, gpu))
-    purchase = upfront_costs(case.central, case.shape)
-    yearly = running_costs(case.central, case.shape, purchase)
+    purchase = upfront_costs(case.central, case.setup)
+    yearly = running_costs(case.central, case.setup, purchase)
     upfront = tuple(_upfront_terms(case, purchase))
-    monthly = tuple(_monthly_terms(case, purchase, yearly, streams))
+    monthly = tuple(_monthly_terms(case, purchase, yearly, flows))
     years, rate = case.horizon_years, case.discount_rate
-    present = streams.own_usd(years)
-    share = case.central["network_share"] if case.shape.needs_network else 0.0
+    present = flows.own_usd(years)
+    share = case.central["network_share"] if case.setup.needs_network else 0.0
     per_year = present / years if case.once else equivalent_annual(present, rate, years)
-    per_hour = per_year / streams.busy_hours_per_year
-    energy = energy_use(case.central, case.shape)
-    kwh = (energy.idle_year + energy.busy_hour * streams.busy_hours_per_year) * _accounting_years(case)
-    borrowed = case.shape.loan_fraction * purchase.usd
+    per_hour = per_year / flows.busy_hours_per_year
+    energy = energy_use(case.central, case.setup)
+    kwh = (energy.idle_year + energy.busy_hour * flows.busy_hours_per_year) * _accounting_years(case)
+    borrowed = case.setup.loan_fraction * purchase.usd
     low, middle, high = (share * purchase.resale_base for share in case.resale.band(years))
     used = used_card_price(catalog.purchases, gpu.id) if terms.buy.owned else None
-    unused = "card_price_usd" if buys_servers(case.central, case.shape) else "server_price_usd"
+    unused = "card_price_usd" if buys_servers(case.central, case.setup) else "server_price_usd"
     dates = [day for name in _PRICES if name != unused and case.central[name] and (day := case.figures[name].date)]
     return OwnCost(
         gpu=gpu.id,
-        count=case.shape.cards,
+        count=case.setup.cards,
         upfront_usd=purchase.usd,
         upfront=upfront,
         borrowed_usd=borrowed,
-        loan_usd_per_month=borrowed / annuity(case.shape.loan_rate, case.shape.loan_years) / _MONTHS,
+        loan_usd_per_month=borrowed / annuity(case.setup.loan_rate, case.setup.loan_years) / MONTHS_PER_YEAR,
         monthly_cash_usd=sum(term.usd for term in monthly),
         monthly=monthly,
         resale_usd=middle,
         low_resale_usd=low,
         high_resale_usd=high,
         resale_source=case.resale.source,
-        sale_today_usd=None if used is None else used.value * case.shape.cards,
+        sale_today_usd=None if used is None else used.value * case.setup.cards,
         present_value_usd=present,
         equivalent_usd_per_year=per_year,
-        usd_per_gpu_hour=per_hour / demand.rented_hours_per_busy_hour / case.shape.count,
+        usd_per_gpu_hour=per_hour / demand.rented_hours_per_busy_hour / case.setup.count,
         usd_per_period=per_hour * demand.busy_hours,
         usd_per_million_tokens=usd_per_million_tokens(per_hour, throughput),
-        amortised_usd_per_gpu_hour=value_lost_per_hour(purchase.cards + purchase.host, share) / case.shape.cards,
-        rate_of_return=_rate_of_return(case, streams),
-        books=owned_month(book_servers(case, streams, terms), book_utilization(case, streams)),
+        amortised_usd_per_gpu_hour=value_lost_per_hour(purchase.cards + purchase.host, share) / case.setup.cards,
+        rate_of_return=_rate_of_return(case, flows),
+        books=owned_month(accounting_servers(case, flows, terms), accounting_utilization(case, flows)),
         depreciation_usd_by_year=tuple(
             yearly_depreciation(purchase.usd, terms.buy.depreciation, terms.buy.depreciation_years, int(-(-years // 1)))
         ),
@@ -173,7 +172,7 @@ def explain_ownership(
 
 
 def _owned_notes(case: RentOrBuyCase, place: Ownership, used: Figure | None) -> Iterator[str]:
-    yield _ONLY_ELECTRICITY if case.shape.switched_off_when_idle else _ALWAYS_ON
+    yield _ONLY_ELECTRICITY if case.setup.switched_off_when_idle else _ALWAYS_ON
     yield _OWNED_AT.format(place.name.lower(), place.tariff_kind, case.central["pue"])
     if used is not None:
         dated = "without a date" if used.date is None else f"of {used.date}"
@@ -183,44 +182,44 @@ def _owned_notes(case: RentOrBuyCase, place: Ownership, used: Figure | None) -> 
 
 def _bought_notes(case: RentOrBuyCase, place: Ownership, purchase: UpfrontCosts) -> Iterator[str]:
     if case.central["colocation_usd_per_kw_month"]:
-        yield _POWER_INCLUDED if case.shape.colocation_power == "included" else _POWER_METERED
+        yield _POWER_INCLUDED if case.setup.colocation_power == "included" else _POWER_METERED
     yield from (*place.notes, _OWN_STORAGE, _RESOLD)
     yield from _uncounted_notes(case, purchase)
 
 
-def book_servers(case: RentOrBuyCase, streams: CashFlows, terms: CostTerms) -> OwnedServers:
+def accounting_servers(case: RentOrBuyCase, flows: CashFlows, terms: CostTerms) -> OwnedServers:
     """Return the servers for the accounting view, with their power at work as full power."""
-    values, shape = case.central, case.shape
+    values, setup = case.central, case.setup
     active = values["active_power_fraction"]
-    idle = 0.0 if shape.switched_off_when_idle else values["idle_power_fraction"]
-    watts = full_power_watts(values, shape) / shape.servers
+    idle = 0.0 if setup.switched_off_when_idle else values["idle_power_fraction"]
+    watts = full_power_watts(values, setup) / setup.servers
     return OwnedServers(
-        capex_usd=streams.capex_usd,
-        servers=shape.servers,
-        gpus=shape.cards,
-        server_kilowatts=watts * active / _WATTS,
+        capex_usd=flows.capex_usd,
+        servers=setup.servers,
+        gpus=setup.cards,
+        server_kilowatts=watts * active / WATTS_PER_KW,
         years=terms.buy.depreciation_years,
         capital_rate=case.discount_rate,
         pue=values["pue"],
-        tariff_usd_per_kwh=0.0 if shape.colocation_power == "included" else values["tariff_usd_per_kwh"],
+        tariff_usd_per_kwh=0.0 if setup.colocation_power == "included" else values["tariff_usd_per_kwh"],
         colocation_usd_per_kw_month=values["colocation_usd_per_kw_month"] / active,
         operations_fraction_per_year=values["operations_fraction_per_year"],
         idle_power_fraction=min(idle / active, 1.0),
     )
 
 
-def book_utilization(case: RentOrBuyCase, streams: CashFlows) -> float:
+def accounting_utilization(case: RentOrBuyCase, flows: CashFlows) -> float:
     """Return the servers' utilization for the accounting view: the fraction of time at work."""
-    return min(streams.busy_hours_per_year / (HOURS_PER_YEAR * case.shape.groups), 1.0)
+    return min(flows.busy_hours_per_year / (HOURS_PER_YEAR * case.setup.groups), 1.0)
 
 
 def _upfront_terms(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
-    shape = case.shape
+    setup = case.setup
     counts = (
-        MoneySymbol("n", shape.cards, "GPUs", _JOB),
-        MoneySymbol("m", shape.servers, f"servers of {shape.gpus_per_server}", _JOB),
+        MoneySymbol("n", setup.cards, "GPUs", _JOB),
+        MoneySymbol("m", setup.servers, f"servers of {setup.gpus_per_server}", _JOB),
     )
-    whole = buys_servers(case.central, shape)
+    whole = buys_servers(case.central, setup)
     if whole:
         yield _ownership_term(case, "servers", purchase.cards + purchase.host, "m · s", ("server_price_usd",), counts)
     for name, formula, figures in _UPFRONT:
@@ -230,24 +229,26 @@ def _upfront_terms(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[Mone
 
 
 def _monthly_terms(
-    case: RentOrBuyCase, purchase: UpfrontCosts, yearly: RunningCosts, streams: CashFlows
+    case: RentOrBuyCase, purchase: UpfrontCosts, yearly: RunningCosts, flows: CashFlows
 ) -> Iterator[MoneyTerm]:
     years = _accounting_years(case)
-    energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) * years
-    busy_hours = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups * years, "hours of work", _JOB)
+    energy = (yearly.idle_energy + yearly.usd_per_busy_hour * flows.busy_hours_per_year) * years
+    busy_hours = MoneySymbol("h", flows.busy_hours_per_year / case.setup.groups * years, "hours of work", _JOB)
     counts = (
-        MoneySymbol("n", case.shape.cards, "GPUs", _JOB),
+        MoneySymbol("n", case.setup.cards, "GPUs", _JOB),
         MoneySymbol("C", purchase.usd, "USD for the whole purchase", "the sum of the upfront terms"),
-        MoneySymbol("P", full_power_watts(case.central, case.shape) / _WATTS, "kW of all servers at full load", _JOB),
+        MoneySymbol(
+            "P", full_power_watts(case.central, case.setup) / WATTS_PER_KW, "kW of all servers at full load", _JOB
+        ),
         busy_hours,
     )
     if energy:
-        rests = case.shape.switched_off_when_idle
+        rests = case.setup.switched_off_when_idle
         formula = "P · PUE · e · h · a" if rests else "P · PUE · e · (730.5 · i + h · (a − i))"
         figures = tuple(name for name in _ENERGY if not (rests and name == "idle_power_fraction"))
         yield _ownership_term(case, "energy", energy, formula, figures, counts)
     # Of a purchase for one run, the run pays for its own hours.
-    share = streams.busy_hours_per_year / case.shape.groups / HOURS_PER_YEAR if case.once else 1.0
+    share = flows.busy_hours_per_year / case.setup.groups / HOURS_PER_YEAR if case.once else 1.0
     for name, formula, figures in _YEARLY:
         usd = getattr(yearly, name) * share * years
         if usd:
@@ -257,7 +258,7 @@ def _monthly_terms(
 
 def _accounting_years(case: RentOrBuyCase) -> float:
     """Return the time that running costs are stated for, in years: a month, or the horizon of a single run."""
-    return case.horizon_years if case.once else 1 / _MONTHS
+    return case.horizon_years if case.once else 1 / MONTHS_PER_YEAR
 
 
 def _ownership_term(
@@ -290,20 +291,20 @@ def _term_certainty(name: str, certainties: Sequence[Certainty]) -> Certainty:
     return "assumed" if "assumed" in certainties else "derived"
 
 
-def _rate_of_return(case: RentOrBuyCase, streams: CashFlows) -> float | None:
+def _rate_of_return(case: RentOrBuyCase, flows: CashFlows) -> float | None:
     """Return the yearly rate of return from buying instead of renting, or None if the purchase never pays back.
 
     **Assumes** whole years, and the resale at the end of the last.
     """
     years = max(round(case.horizon_years), 1)
-    hours = streams.busy_hours_per_year
-    cash = streams.own_usd_per_year + streams.own_usd_per_hour * hours
-    rent = streams.rent_usd_per_hour * hours + streams.rent_usd_per_year
-    grown = annuity(0.0, 1.0, streams.drift)
-    returns = (rent * grown * (1 + streams.drift) ** year - cash for year in range(years))
-    flows = [-streams.capex_usd, *returns]
-    flows[-1] += streams.resale_base_usd * streams.resale.share(years)
-    return irr(flows)
+    hours = flows.busy_hours_per_year
+    cash = flows.own_usd_per_year + flows.own_usd_per_hour * hours
+    rent = flows.rent_usd_per_hour * hours + flows.rent_usd_per_year
+    grown = annuity(0.0, 1.0, flows.drift)
+    returns = (rent * grown * (1 + flows.drift) ** year - cash for year in range(years))
+    payments = [-flows.capex_usd, *returns]
+    payments[-1] += flows.resale_base_usd * flows.resale.share(years)
+    return irr(payments)
 
 
 def _uncounted_notes(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Hardware purchase prices, and the price of one new card derived from them."""
+"""Hardware purchase prices, and the price of one new GPU derived from them."""
 
 from datetime import date, timedelta
 from statistics import median
@@ -18,7 +18,7 @@ Included = Literal["card", "baseboard", "server", "rack", "networking", "worksta
 
 
 class Purchase(Spec):
-    """Purchase price of hardware; for a card or server, `gpu` is the card, or `candidates` are the possible cards."""
+    """Purchase price of hardware; for a GPU or server, `gpu` is the GPU, or `candidates` are the possible GPUs."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     item: str = Field(min_length=1, description="name in the source")
@@ -51,9 +51,9 @@ _HIGH: Final = 2.0
 _MIN_PRICES: Final = 3
 _LEFTOVER_YEARS: Final = 3
 _LEFTOVER_FACTOR: Final = 1.2
-"""Years after the release, and factor over the launch price, from which a new card's price is that of leftover stock.
+"""Years after the release, and factor over the launch price, from which a new GPU's price is that of leftover stock.
 
-**Assumes** both: production of consumer cards ends with the next generation, after two to three years.
+**Assumes** both: production of consumer GPUs ends with the next generation, after two to three years.
 """
 
 
@@ -64,11 +64,11 @@ def card_price(
     today: date,
     released: str | None = None,
 ) -> Figure | None:
-    """Return the purchase price of one card in USD, or None if unknown.
+    """Return the purchase price of one GPU in USD, or None if unknown.
 
-    **Formula** the median of shop and list prices for the card alone from the last two years or without a date; else of
-    older prices; else the launch price. Second-hand and doubtful prices, and those that may be for another card, are
-    excluded. Prices far above the launch price of a card released years before are those of leftover stock: the
+    **Formula** the median of shop and list prices for the GPU alone from the last two years or without a date; else of
+    older prices; else the launch price. Second-hand and doubtful prices, and those that may be for another GPU, are
+    excluded. Prices far above the launch price of a GPU released years before are those of leftover stock: the
     second-hand price stands for them, if it is known. The range is that of the prices if there are at least three, else
     half to twice the median.
     """
@@ -96,7 +96,7 @@ def _is_leftover(price: Figure, launch_price_usd: float | None, released: str | 
 
 
 def server_price(purchases: tuple[Purchase, ...], gpu_id: str, gpu_count: int, today: date) -> Figure | None:
-    """Return the street price of a server with `gpu_count` of these cards in USD, or None if unknown.
+    """Return the street price of a server with `gpu_count` of these GPUs in USD, or None if unknown.
 
     **Formula** the median of the prices from the last two years or without a date, whether or not they state that the
     host is included. List prices of whole servers are without discount, and excluded.
@@ -117,7 +117,7 @@ def server_price(purchases: tuple[Purchase, ...], gpu_id: str, gpu_count: int, t
 
 
 def used_card_price(purchases: tuple[Purchase, ...], gpu_id: str) -> Figure | None:
-    """Return the second-hand price of one card in USD: the median of the known ones, or None without any."""
+    """Return the second-hand price of one GPU in USD: the median of the known ones, or None without any."""
     used = [
         each
         for each in purchases

@@ -7,7 +7,6 @@ unpack to a large one. Nothing is written to disk here.
 import hashlib
 import http.client
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from email.message import Message
 from functools import partial
@@ -16,12 +15,10 @@ from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
 from urllib.request import Request, build_opener
 
+from planner.base import Stop
 from planner.errors import PriceError
 from planner.network import ANSWER_SECONDS, REDIRECTS, NoRedirects, answer_within, connection_failure
 from planner.units import MIB
-
-Stop = Callable[[], bool]
-"""Callback that returns whether the user has cancelled the download."""
 
 TOTAL_SECONDS: Final = 120.0
 """Timeout for the download of a whole file, in seconds."""

@@ -1,7 +1,7 @@
 """The price file of gpu-price-feed, which collects prices once a day from the APIs of providers.
 
 **Source**: github.com/toolshedlabs-hash/gpu-price-feed at 03b0c63 (2026-08-23): `README.md`, `METHODOLOGY.md` and
-`data/prices.json` for the meaning of the fields. It distinguishes form factors, marks slices of a card, and
+`data/prices.json` for the meaning of the fields. It distinguishes form factors, marks slices of a GPU, and
 gives the rate and day by which prices in euros were converted.
 """
 
@@ -45,7 +45,7 @@ def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[FetchedFile, lis
 
 
 def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
-    """Yield the feed's offers of whole cards, and rejected rows; other offers are left out.
+    """Yield the feed's offers of whole GPUs, and rejected rows; other offers are left out.
 
     Raises:
         PriceError: If `content` is not JSON or has an unknown structure.
@@ -107,7 +107,7 @@ def _build_listing(offer: Mapping[str, Any], provider: str, date: str, rate: Map
 
 
 def _card_name(offer: Mapping[str, Any]) -> str:
-    """Return the card's family and form factor if the feed recognized it, else the provider's own spelling."""
+    """Return the GPU's family and form factor if the feed recognized it, else the provider's own spelling."""
     if not offer.get("gpu_recognised"):
         return str(offer["gpu_model_raw"])[:100]
     form = offer.get("gpu_form")

@@ -40,7 +40,7 @@ _VERSION: Final = re.compile(r"(\d{4})(\d{2})(\d{2})-\d+", re.ASCII)
 _WORDS: Final = re.compile(r"(?<=RTX)(?=PRO)|(?<=PRO)(?=\d)|(?<=\d)(?=Ti|SUPER|Ada|NVL)|(?<=Ti)(?=SUPER)")
 
 _TPU: Final = re.compile(r"(v2|v3|v4|v5p|v5litepod|v6e)-(\d+)", re.ASCII)
-"""A TPU's name in the list, which stands in the place of the card's: version and number of cores or of chips."""
+"""A TPU's name in the list, which stands in the place of the GPU's: version and number of cores or of chips."""
 _CHIPS_PER_CORE: Final[Mapping[str, float]] = {"v5litepod": 1, "v6e": 1}
 """Chips by the unit of such a name; that of the other versions is a core, of which a chip has two.
 
@@ -77,7 +77,7 @@ def unpack_list(content: bytes, key: str) -> bytes:
 
 
 def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | RejectedRow]:
-    """Yield the offers with cards in a provider's CSV file, and rejected rows; offers without cards are left out.
+    """Yield the offers with GPUs in a provider's CSV file, and rejected rows; offers without GPUs are left out.
 
     Raises:
         PriceError: If it is not text or lacks a column.

@@ -1,4 +1,4 @@
-"""Conversion of price-source rows to offers: machines are merged, cards matched, and fields validated."""
+"""Conversion of price-source rows to offers: machines are merged, GPUs matched, and fields validated."""
 
 import re
 from collections import defaultdict
@@ -24,7 +24,7 @@ KEPT_PRICES_HINT: Final = "The prices in use stay as they are. Try again later, 
 class Listing:
     """One row of a price source, in the source's spelling; the price is for the whole instance.
 
-    `card` is the source's spelling, and `card_memory_gb` its memory size per card. `region` is empty if it is not
+    `card` is the source's spelling, and `card_memory_gb` its memory size per GPU. `region` is empty if it is not
     stated. The provider's price is in `billed_currency`, and converted with the source's rate `usd_per_billed` of
     `rate_date`.
     """
@@ -48,7 +48,7 @@ class Listing:
 
     @property
     def machine_key(self) -> tuple[str, str, str, int]:
-        """Return the key of a machine: provider, instance, region and number of cards."""
+        """Return the key of a machine: provider, instance, region and number of GPUs."""
         return self.provider, self.instance, self.region, self.count
 
 
@@ -61,7 +61,7 @@ class RejectedRow:
 
 
 Known = Mapping[tuple[str, str], str]
-"""Card ids of known instance types, by provider and instance type."""
+"""GPU ids of known instance types, by provider and instance type."""
 
 _MEMORY_DIFFERENCE: Final = 0.07
 """Relative tolerance for stated memory sizes, which may be rounded, in GB or in GiB."""
@@ -69,9 +69,9 @@ _DECIMAL: Final = 1e9
 
 
 class CardMatch(NamedTuple):
-    """Id of the matched card (`gpu`), or ids of the possible cards (`candidates`).
+    """Id of the matched GPU (`gpu`), or ids of the possible GPUs (`candidates`).
 
-    `devices` is the number of devices on the card if the source lists and counts them singly, such as an A16's four.
+    `devices` is the number of devices on the GPU if the source lists and counts them singly, such as an A16's four.
     """
 
     gpu: str | None
@@ -80,9 +80,9 @@ class CardMatch(NamedTuple):
 
 
 class CardMatcher:
-    """Matcher of source rows to catalog cards; each spelling is looked up once.
+    """Matcher of source rows to catalog GPUs; each spelling is looked up once.
 
-    A known instance type keeps its card: "p5.48xlarge" has H100 SXM, whatever a list calls them.
+    A known instance type keeps its GPU: "p5.48xlarge" has H100 SXM, whatever a list calls them.
     """
 
     def __init__(self, hardware: HardwareCatalog, known: Known) -> None:
@@ -90,7 +90,7 @@ class CardMatcher:
         self._found: dict[tuple[str, float | None], CardMatch] = {}
 
     def match(self, listing: Listing) -> CardMatch:
-        """Return the card that `listing` names, or the candidate cards; an empty match if no card fits."""
+        """Return the GPU that `listing` names, or the candidate GPUs; an empty match if no GPU fits."""
         known = self._known.get((listing.provider, listing.instance))
         if known is not None and _has_memory_size(self._hardware.gpu(known), listing.card_memory_gb):
             return CardMatch(known, ())
@@ -110,7 +110,7 @@ class CardMatcher:
 
 
 def _has_memory_size(gpu: Gpu, memory_gb: float | None, devices: int = 1) -> bool:
-    """Return whether one of a card's `devices` may have `memory_gb`, in GB or GiB; true if a size is not stated."""
+    """Return whether one of a GPU's `devices` may have `memory_gb`, in GB or GiB; true if a size is not stated."""
     if memory_gb is None or not memory_gb or gpu.memory_bytes is None:
         return True
     each = gpu.memory_bytes / devices

@@ -14,7 +14,7 @@ from planner.errors import PriceError
 from planner.hardware.catalog import HardwareCatalog
 
 # Thresholds of mixxor/eu-cloud-prices (rows, single prices, median) and gpu-price-feed (marketplaces), which were set
-# after real mistakes: prices of 0, host prices without their cards, bids instead of prices.
+# after real mistakes: prices of 0, host prices without their GPUs, bids instead of prices.
 MIN_ROWS_SHARE: Final = 0.8
 MAX_RISE: Final = 1.5
 MAX_FALL: Final = 0.5
@@ -83,7 +83,7 @@ class ProviderOutcome(NamedTuple):
 
 
 class Refresh:
-    """One price update; the `bundled` offers tell which cards known instance types have."""
+    """One price update; the `bundled` offers tell which GPUs known instance types have."""
 
     def __init__(self, store: PriceStore, hardware: HardwareCatalog, bundled: tuple[Offer, ...], now: datetime) -> None:
         self._store, self._bundled = store, bundled
@@ -187,7 +187,7 @@ def accept_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) ->
     Raises:
         PriceError: If no prices of a named provider are held, or the folder cannot be written.
     """
-    return _settle_held(store, providers, is_accepted=True)
+    return _resolve_held_back(store, providers, is_accepted=True)
 
 
 def discard_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
@@ -196,10 +196,10 @@ def discard_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -
     Raises:
         PriceError: As `accept_held_back_prices`.
     """
-    return _settle_held(store, providers, is_accepted=False)
+    return _resolve_held_back(store, providers, is_accepted=False)
 
 
-def _settle_held(store: PriceStore, providers: Sequence[str], *, is_accepted: bool) -> tuple[str, ...]:
+def _resolve_held_back(store: PriceStore, providers: Sequence[str], *, is_accepted: bool) -> tuple[str, ...]:
     stored = store.read()
     names = [part.provider for part in stored.held.parts]
     for provider in providers:

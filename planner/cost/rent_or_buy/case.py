@@ -1,4 +1,4 @@
-"""Inputs of a rent-or-buy decision with the resulting cash flows, and their construction from terms, card and offer."""
+"""Inputs of a rent-or-buy decision with the resulting cash flows, and their construction from terms, GPU and offer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class RentOrBuyCase:
     """
 
     figures: Mapping[str, Figure]
-    shape: ServerSetup
+    setup: ServerSetup
     resale: ResaleCurve
     busy_hours_per_year: float
     billed_per_busy_hour: float
@@ -62,7 +62,7 @@ class RentOrBuyCase:
         low, _, high = self.resale.band(self.horizon_years)
         return (*ranged, RESALE) if low < high else tuple(ranged)
 
-    def streams(self, deviations: Mapping[str, float] = _NOTHING) -> CashFlows:
+    def cash_flows(self, deviations: Mapping[str, float] = _NOTHING) -> CashFlows:
         """Return the cash flows with some figures moved by a number of standard deviations from their median."""
         values = dict(self.central)
         for name, deviation in deviations.items():
@@ -72,14 +72,14 @@ class RentOrBuyCase:
 
     def with_values(self, values: Mapping[str, float], resale_deviations: float = 0.0) -> CashFlows:
         """Return the cash flows for these values of all figures."""
-        purchase = upfront_costs(values, self.shape)
-        yearly = running_costs(values, self.shape, purchase)
+        purchase = upfront_costs(values, self.setup)
+        yearly = running_costs(values, self.setup, purchase)
         return CashFlows(
             capex_usd=purchase.usd,
             resale_base_usd=purchase.resale_base,
             own_usd_per_year=0.0 if self.once else yearly.usd_per_year,
             own_usd_per_hour=yearly.usd_per_busy_hour
-            + (yearly.usd_per_year / (HOURS_PER_YEAR * self.shape.groups) if self.once else 0.0),
+            + (yearly.usd_per_year / (HOURS_PER_YEAR * self.setup.groups) if self.once else 0.0),
             rent_usd_per_hour=values[RENT_PRICE] * self.billed_per_busy_hour,
             rent_usd_per_year=self.rent_usd_per_year + values[RENT_PRICE] * self.billed_hours_per_year,
             rent_term_years=self.rent_term_years,
@@ -88,7 +88,7 @@ class RentOrBuyCase:
             busy_hours_per_year=self.busy_hours_per_year * values[USE] * values[TIME],
             drift=values[DRIFT],
             discount_rate=self.discount_rate,
-            shape=self.shape,
+            setup=self.setup,
             resale=self.resale,
             resale_deviations=resale_deviations,
         )
@@ -97,15 +97,15 @@ class RentOrBuyCase:
 _EPOCH: Final = "github:epoch-research/training-cost-trends"
 _HOST: Final = {"a100": "a100", "tesla-v100": "v100", "tesla-p100": "p100"}
 _POWER: Final = {"h100": "h100", "a100": "a100"}
-_BY_CARD: Final = "GPUs and hosts are priced one by one"
-_COMPUTER: Final = "the price is that of a whole computer, which needs no other host"
-_SPENT: Final = "spent already: the GPUs are owned, and paid with or without this job"
-_SUNK: Final = (
+_PRICED_SINGLY: Final = "GPUs and hosts are priced one by one"
+_WHOLE_COMPUTER: Final = "the price is that of a whole computer, which needs no other host"
+_ALREADY_SPENT: Final = "spent already: the GPUs are owned, and paid with or without this job"
+_SUNK_COSTS: Final = (
     *("network_share", "rack_usd_per_server", "tax_fraction", "shipping_usd", "install_usd"),
     *("colocation_usd_per_kw_month", "operations_fraction_per_year", "support_fraction_per_year"),
     *("spares_fraction_per_year", "insurance_fraction_per_year", "staff_usd_per_year", "licence_usd_per_gpu_year"),
 )
-"""Figures of owning that an owned card causes with or without the job."""
+"""Figures of owning that an owned GPU causes with or without the job."""
 _TARIFF_SWING: Final = 1.25
 """**Source** the US industrial average price of 2022 over the 2020 average (Epoch AI): 0.0832 / 0.0667."""
 _LOW_DRIFT: Final = -0.3
@@ -133,12 +133,12 @@ def build_case(
     today: date,
     linked_cards: int | None = None,
 ) -> RentOrBuyCase:
-    """Return the case of owning `count` cards for each group of `demand`, compared with renting at `quote`.
+    """Return the case of owning `count` GPUs for each group of `demand`, compared with renting at `quote`.
 
     `linked_cards` of a group exchange data while they work; None for all.
 
     Raises:
-        UnknownFigureError: If the price or the power of the card is unknown.
+        UnknownFigureError: If the price or the power of the GPU is unknown.
         SpecError: If the job does not fit into the horizon.
     """
     preset = catalog.ownership(place_of(terms.buy, gpu))
@@ -159,8 +159,8 @@ def build_case(
                 certainty="assumed",
             ),
         },
-        shape=_server_setup(
-            terms.buy, place, count, groups, linked_cards, rests=_rests_when_idle(terms.buy, place, demand)
+        setup=_server_setup(
+            terms.buy, place, count, groups, linked_cards, rests=_draws_nothing_when_idle(terms.buy, place, demand)
         ),
         resale=_chosen_resale_curve(terms, catalog),
         busy_hours_per_year=busy,
@@ -191,9 +191,9 @@ def rented_at(case: RentOrBuyCase, quote: RentQuote, demand: Demand) -> RentOrBu
 
 def _with_sunk_costs(place: Ownership) -> Ownership:
     """Return the figures of a place without those that are paid with or without the job."""
-    spent = Figure(value=0.0, source=_SPENT, certainty="assumed")
+    spent = Figure(value=0.0, source=_ALREADY_SPENT, certainty="assumed")
     return place.evolve(
-        host_factor=Figure(value=1.0, source=_SPENT, certainty="assumed"), **dict.fromkeys(_SUNK, spent)
+        host_factor=Figure(value=1.0, source=_ALREADY_SPENT, certainty="assumed"), **dict.fromkeys(_SUNK_COSTS, spent)
     )
 
 
@@ -203,7 +203,7 @@ def _chosen_resale_curve(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
 
 
 def _owned_groups(demand: Demand, busy_per_year: float) -> int:
-    """Return the number of card groups to own, enough for the peak demand and for a year's work in a year."""
+    """Return the number of GPU groups to own, enough for the peak demand and for a year's work in a year."""
     groups = ceil_with_tolerance(busy_per_year / HOURS_PER_YEAR)
     if demand.periods_per_year is None and groups > 1:
         reason = "one run takes longer than the horizon"
@@ -211,11 +211,11 @@ def _owned_groups(demand: Demand, busy_per_year: float) -> int:
     return max(demand.groups, groups)
 
 
-def _rests_when_idle(buy: BuyTerms, place: Ownership, demand: Demand) -> bool:
+def _draws_nothing_when_idle(buy: BuyTerms, place: Ownership, demand: Demand) -> bool:
     """Return whether idle hours draw nothing because of this job.
 
     A service is on around the clock, so that it causes idle power on owned machines, too. What else an owned machine
-    draws at rest, it draws without the job. Cards bought for a single run are switched off after it.
+    draws at rest, it draws without the job. GPUs bought for a single run are switched off after it.
     """
     if demand.always_on:
         return buy.switched_off_when_idle or False
@@ -247,7 +247,7 @@ def _ownership_figures(
     figures: dict[str, Figure] = {name: getattr(place, name) for name in FIGURES if name in type(place).model_fields}
     buy = terms.buy
     if buy.host_factor is None and gpu.is_whole_computer:
-        figures["host_factor"] = Figure(value=1.0, source=_COMPUTER, certainty="assumed")
+        figures["host_factor"] = Figure(value=1.0, source=_WHOLE_COMPUTER, certainty="assumed")
     elif buy.host_factor is None and not buy.owned:
         figures["host_factor"] = _constant_of_family(figures["host_factor"], gpu, _HOST, "server-cost-factor", catalog)
     server = _server_price_figure(buy, gpu, place, catalog, today)
@@ -263,18 +263,18 @@ def _ownership_figures(
 
 
 def _server_price_figure(buy: BuyTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog, today: date) -> Figure:
-    """Return the price of a server with its cards: the user's, else the catalog's; 0 if cards are priced one by one."""
+    """Return the price of a server with its GPUs: the user's, else the catalog's; 0 if GPUs are priced one by one."""
     if buy.owned:
-        return Figure(value=0.0, source=_SPENT, certainty="yours")
+        return Figure(value=0.0, source=_ALREADY_SPENT, certainty="yours")
     if buy.server_price_usd is not None:
         return Figure.own(buy.server_price_usd)
     own_parts = buy.card_price_usd is not None or buy.host_factor is not None or gpu.purchase_price_usd is not None
     price = None if own_parts else server_price(catalog.purchases, gpu.id, place.gpus_per_server, today)
-    return price or Figure(value=0.0, source=_BY_CARD, certainty="assumed")
+    return price or Figure(value=0.0, source=_PRICED_SINGLY, certainty="assumed")
 
 
 def _card_of_server(server: Figure, figures: dict[str, Figure], place: Ownership) -> Figure | None:
-    """Return the price of one card that follows from a server's price, or None without one."""
+    """Return the price of one GPU that follows from a server's price, or None without one."""
     if not server.value or server.certainty == "yours":
         return None
     part = place.gpus_per_server * figures["host_factor"].value
@@ -290,7 +290,7 @@ def _card_of_server(server: Figure, figures: dict[str, Figure], place: Ownership
 def _card_price_figure(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date, of_server: Figure | None) -> Figure:
     if buy.owned:
         sale = buy.sale_usd_per_card
-        return Figure(value=0.0, source=_SPENT, certainty="yours") if sale is None else Figure.own(sale)
+        return Figure(value=0.0, source=_ALREADY_SPENT, certainty="yours") if sale is None else Figure.own(sale)
     if buy.card_price_usd is not None:
         return Figure.own(buy.card_price_usd)
     if gpu.purchase_price_usd is not None:
@@ -331,7 +331,7 @@ def _tariff_figure(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> 
 
 
 def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: str, catalog: CostCatalog) -> Figure:
-    """Return the constant for the card's family if there is one, with a range that includes the preset's value."""
+    """Return the constant for the GPU's family if there is one, with a range that includes the preset's value."""
     family = next((name for start, name in known.items() if gpu.id.startswith(start)), None)
     if family is None:
         return preset

@@ -26,7 +26,7 @@ class CashFlows(NamedTuple):
     busy_hours_per_year: float
     drift: float
     discount_rate: float
-    shape: ServerSetup
+    setup: ServerSetup
     resale: ResaleCurve
     resale_deviations: float = 0.0
     """Position of the resale value in its band, in standard deviations from the middle."""
@@ -43,7 +43,7 @@ class CashFlows(NamedTuple):
         cash = (self.own_usd_per_year + self.own_usd_per_hour * hours) * paid
         resale = self.resale_base_usd * self.resale.share(years, self.resale_deviations)
         return (
-            financed_usd(self.capex_usd, self.shape, self.discount_rate, years)
+            financed_usd(self.capex_usd, self.setup, self.discount_rate, years)
             + cash
             - discounted(resale, self.discount_rate, years)
         )
@@ -82,63 +82,63 @@ NEVER_DEARER: Final = "owning is cheaper from the first day"
 FIXED_RENT: Final = "the cost of renting does not depend on use"
 
 
-def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:
+def break_even(flows: CashFlows, horizon_years: float) -> BreakEven:
     """Return the break-even points over the horizon, with a reason for each missing point."""
-    hours, reason = break_even_hours_per_year(streams, horizon_years)
-    years, years_reason = break_even_years(streams, horizon_years)
-    shape = streams.shape
+    hours, reason = break_even_hours_per_year(flows, horizon_years)
+    years, years_reason = break_even_years(flows, horizon_years)
+    setup = flows.setup
     return BreakEven(
-        gpu_hours=None if hours is None else hours * horizon_years * shape.count,
-        utilization_fraction=None if hours is None else hours / (HOURS_PER_YEAR * shape.groups),
+        gpu_hours=None if hours is None else hours * horizon_years * setup.count,
+        utilization_fraction=None if hours is None else hours / (HOURS_PER_YEAR * setup.groups),
         years=years,
         reason=reason,
         years_reason=years_reason,
     )
 
 
-def break_even_hours_per_year(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
+def break_even_hours_per_year(flows: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
     """Return the group-hours per year at which renting and owning cost the same, or None and the reason.
 
     **Formula** both costs are linear in the hours h: h* = (own(0) − rent(0)) / (rent slope − own slope)
     """
-    if streams.rent_usd_per_hour == 0:
+    if flows.rent_usd_per_hour == 0:
         return None, FIXED_RENT
-    own, rent = streams.own_usd(horizon_years, 0.0), streams.rent_usd(horizon_years, 0.0)
-    slope = streams.rent_usd_per_hour * annuity(streams.discount_rate, horizon_years, streams.drift)
-    slope -= streams.own_usd_per_hour * annuity(streams.discount_rate, horizon_years)
+    own, rent = flows.own_usd(horizon_years, 0.0), flows.rent_usd(horizon_years, 0.0)
+    slope = flows.rent_usd_per_hour * annuity(flows.discount_rate, horizon_years, flows.drift)
+    slope -= flows.own_usd_per_hour * annuity(flows.discount_rate, horizon_years)
     if own <= rent and slope >= 0:
         return None, ALWAYS_CHEAPER
     if slope <= 0:
         return None, NO_HOURLY_SAVING
     hours = (own - rent) / slope
-    if hours > HOURS_PER_YEAR * streams.shape.groups:
+    if hours > HOURS_PER_YEAR * flows.setup.groups:
         return None, BEYOND_HORIZON
     return hours, None
 
 
-def break_even_years(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
+def break_even_years(flows: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
     """Return the time after which owning stays cheaper up to the horizon, or None and the reason.
 
     It is the last crossing of the cost curves over time.
     """
-    if streams.saving_usd(horizon_years) < 0:
+    if flows.saving_usd(horizon_years) < 0:
         return None, RENT_CHEAPER
     steps = max(round(horizon_years * _STEPS_PER_YEAR), 1)
     times = [horizon_years * step / steps for step in range(steps, 0, -1)]
     later = times[0]
     for time in times[1:]:
-        if streams.saving_usd(time) < 0:
-            return _crossing_years(streams, time, later), None
+        if flows.saving_usd(time) < 0:
+            return _crossing_years(flows, time, later), None
         later = time
-    if streams.saving_usd(later / _STEPS_PER_YEAR) < 0:
-        return _crossing_years(streams, later / _STEPS_PER_YEAR, later), None
+    if flows.saving_usd(later / _STEPS_PER_YEAR) < 0:
+        return _crossing_years(flows, later / _STEPS_PER_YEAR, later), None
     return None, NEVER_DEARER
 
 
-def _crossing_years(streams: CashFlows, before: float, after: float) -> float:
+def _crossing_years(flows: CashFlows, before: float, after: float) -> float:
     for _ in range(_BISECTIONS):
         middle = (before + after) / 2
-        before, after = (middle, after) if streams.saving_usd(middle) < 0 else (before, middle)
+        before, after = (middle, after) if flows.saving_usd(middle) < 0 else (before, middle)
     return after
 
 

@@ -14,6 +14,7 @@ from planner.cost.rent_or_buy.uncertainty import DRAWS, owning_cheaper_fraction
 from planner.cost.result import BreakEven, Decision, Flip, OwnCost, RentCost, SideFigures, WorkUnitName
 from planner.cost.terms import HOURS_PER_YEAR, CostTerms, DailyHours, Run, Service, Side
 from planner.errors import SpecError
+from planner.units import HOURS_PER_DAY, MONTHS_PER_YEAR
 
 SURE_SHARE: Final = 0.65
 """Share of the draws from which the cheaper side is named.
@@ -27,8 +28,6 @@ _BEYOND: Final = 1.05
 """Factor by which a value to try is beyond the flip."""
 _CARD_PRICE: Final = "card_price_usd"
 _SERVER_PRICE: Final = "server_price_usd"
-_MONTHS: Final = 12
-_HOURS_PER_DAY: Final = 24
 _DAY: Final = "cost.job.hours_per_day"
 _REQUESTS: Final = 1_000
 
@@ -37,7 +36,7 @@ class DecisionInputs(NamedTuple):
     """Inputs of one decision: the case with its cash flows, both sides' costs, and the job that they are for."""
 
     case: RentOrBuyCase
-    streams: CashFlows
+    flows: CashFlows
     crossing: BreakEven
     rent: RentCost
     own: OwnCost
@@ -48,9 +47,9 @@ class DecisionInputs(NamedTuple):
 
 def make_decision(inputs: DecisionInputs) -> Decision:
     """Return the rent-or-buy decision over the horizon, in present value, with the figures behind it."""
-    case, streams, rent, own = inputs.case, inputs.streams, inputs.rent, inputs.own
-    years, shape = case.horizon_years, case.shape
-    rented, owned = streams.rent_usd(years), streams.own_usd(years)
+    case, flows, rent, own = inputs.case, inputs.flows, inputs.rent, inputs.own
+    years, setup = case.horizon_years, case.setup
+    rented, owned = flows.rent_usd(years), flows.own_usd(years)
     flip_rent = flip_value(case, RENT_PRICE)
     dates = [day for day in (rent.oldest_price_date, own.oldest_price_date) if day]
     side: Side = "buy" if owned < rented else "rent"
@@ -70,9 +69,9 @@ def make_decision(inputs: DecisionInputs) -> Decision:
         region=rent.region,
         offer_id=rent.offer_id,
         gpu=own.gpu,
-        count=shape.cards,
-        planned_gpu_hours=streams.busy_hours_per_year * inputs.demand.rented_hours_per_busy_hour * years * shape.count,
-        planned_utilization_fraction=streams.busy_hours_per_year / (HOURS_PER_YEAR * shape.groups),
+        count=setup.cards,
+        planned_gpu_hours=flows.busy_hours_per_year * inputs.demand.rented_hours_per_busy_hour * years * setup.count,
+        planned_utilization_fraction=flows.busy_hours_per_year / (HOURS_PER_YEAR * setup.groups),
         break_even_gpu_hours=inputs.crossing.gpu_hours,
         break_even_reason=inputs.crossing.reason,
         rent_usd=rented,
@@ -80,8 +79,8 @@ def make_decision(inputs: DecisionInputs) -> Decision:
         saves_usd=abs(rented - owned),
         flips_at_utilization_fraction=inputs.crossing.utilization_fraction,
         flips_at_card_price_usd=flip_value(case, _CARD_PRICE),
-        flips_at_server_price_usd=flip_value(case, _SERVER_PRICE) if buys_servers(case.central, shape) else None,
-        flips_at_rent_usd_per_gpu_hour=None if flip_rent is None else flip_rent / shape.count,
+        flips_at_server_price_usd=flip_value(case, _SERVER_PRICE) if buys_servers(case.central, setup) else None,
+        flips_at_rent_usd_per_gpu_hour=None if flip_rent is None else flip_rent / setup.count,
         horizon_years=years,
         oldest_price_date=min(dates, default=None),
         undated=tuple(_undated_figures(rent, own)),
@@ -94,7 +93,7 @@ def rent_figures(inputs: DecisionInputs) -> SideFigures:
     rent, per_year = inputs.rent, inputs.demand.periods_per_year
     unit = _work_unit(inputs)
     return SideFigures(
-        month_usd=None if per_year is None else rent.usd * per_year / _MONTHS,
+        month_usd=None if per_year is None else rent.usd * per_year / MONTHS_PER_YEAR,
         start_usd=0.0,
         unit_usd=_usd_per_unit(unit, inputs, rent.usd, rent.usd_per_gpu_hour, rent.usd_per_million_tokens),
         unit=unit,
@@ -132,7 +131,7 @@ def _usd_per_unit(
     if unit == "million output tokens" and million_usd is not None:
         return million_usd
     if isinstance(inputs.terms.job, Service):
-        requests = inputs.terms.job.requests_per_day * HOURS_PER_MONTH / _HOURS_PER_DAY
+        requests = inputs.terms.job.requests_per_day * HOURS_PER_MONTH / HOURS_PER_DAY
         return period_usd / requests * _REQUESTS
     return gpu_hour_usd
 
@@ -160,7 +159,7 @@ def _undated_figures(rent: RentCost, own: OwnCost) -> list[str]:
 
 
 def _flips(decision: Decision, inputs: DecisionInputs) -> Iterator[Flip]:
-    """Yield the flips that are within reach: used more or less, a cheaper or dearer card, a lower or higher rent."""
+    """Yield the flips that are within reach: used more or less, a cheaper or dearer GPU, a lower or higher rent."""
     renting = decision.decision == "rent"
     planned, share = decision.planned_utilization_fraction, decision.flips_at_utilization_fraction
     job = inputs.terms.job
@@ -179,7 +178,7 @@ def _flips(decision: Decision, inputs: DecisionInputs) -> Iterator[Flip]:
         if usd is not None and _is_near(usd, now):
             yield _price_flip(name, usd, now, f"cost.buy.{field_name}", under=renting)
     hourly = decision.flips_at_rent_usd_per_gpu_hour
-    now = inputs.case.central[RENT_PRICE] / inputs.case.shape.count
+    now = inputs.case.central[RENT_PRICE] / inputs.case.setup.count
     if hourly is not None and _is_near(hourly, now):
         yield _price_flip("rental-price", hourly, now, "cost.rent.usd_per_gpu_hour", under=not renting)
 
@@ -203,7 +202,7 @@ def _job_trial(job: DailyHours | Run, ratio: float, planned: float, *, more: boo
         name = "amount" if job.repeats_per_year is None else "repeats_per_year"
         return f"cost.job.{name}", _rounded(getattr(job, name) * ratio)
     hours = job.hours_per_day * ratio
-    return (None, None) if hours > _HOURS_PER_DAY * _BEYOND else (_DAY, min(_rounded(hours), float(_HOURS_PER_DAY)))
+    return (None, None) if hours > HOURS_PER_DAY * _BEYOND else (_DAY, min(_rounded(hours), float(HOURS_PER_DAY)))
 
 
 def _rounded(value: float) -> float:
@@ -288,15 +287,15 @@ def find_best_mix(case: RentOrBuyCase, loads: Sequence[float], demand: Demand) -
         SpecError: As `best_mix` does.
     """
     check_loads(loads)
-    streams, years = case.streams(), case.horizon_years
-    own_annuity, rent_annuity = (annuity(case.discount_rate, years, growth) for growth in (0.0, streams.drift))
+    flows, years = case.cash_flows(), case.horizon_years
+    own_annuity, rent_annuity = (annuity(case.discount_rate, years, growth) for growth in (0.0, flows.drift))
     return best_mix(
         loads,
         [_fixed_usd(case, groups) for groups in range(demand.groups + 1)],
-        streams.own_usd_per_hour * own_annuity / years,
+        flows.own_usd_per_hour * own_annuity / years,
         case.central[RENT_PRICE] * rent_annuity / years,
         HOURS_PER_YEAR * years,
-        work_hours=streams.busy_hours_per_year * years,
+        work_hours=flows.busy_hours_per_year * years,
         rent_fixed_usd=case.rent_usd_per_year * rent_annuity,
         always_on=demand.always_on,
     )
@@ -315,4 +314,4 @@ def check_loads(loads: Sequence[float]) -> None:
 def _fixed_usd(case: RentOrBuyCase, groups: int) -> float:
     if groups == 0:
         return 0.0
-    return replace(case, shape=case.shape.evolve(groups=groups)).streams().own_usd(case.horizon_years, 0.0)
+    return replace(case, setup=case.setup.evolve(groups=groups)).cash_flows().own_usd(case.horizon_years, 0.0)

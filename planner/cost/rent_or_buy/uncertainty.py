@@ -1,13 +1,13 @@
 """Uncertainty of the decision: a Monte Carlo simulation with a fixed seed, and the effect of each input."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
 from typing import Final
 
-from planner.base import Spec
+from planner.base import Spec, Stop
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, quantiles
 from planner.cost.finance import annuity, discounted
 from planner.cost.owning.costs import financed_usd
@@ -64,7 +64,7 @@ class _TimePointFactors:
 
 
 def simulate(
-    case: RentOrBuyCase, draws: int = DRAWS, seed: int = SEED, cancelled: Callable[[], bool] = lambda: False
+    case: RentOrBuyCase, draws: int = DRAWS, seed: int = SEED, cancelled: Stop = lambda: False
 ) -> Simulation | None:
     """Return the result of a simulation with `draws` draws, or None as soon as `cancelled` returns true.
 
@@ -75,7 +75,7 @@ def simulate(
     moments = [_time_point(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
     rents: list[list[float]] = [[] for _ in moments]
     owns: list[list[float]] = [[] for _ in moments]
-    for draw, drawn in enumerate(_drawn_streams(case, draws, seed)):
+    for draw, drawn in enumerate(_drawn_flows(case, draws, seed)):
         if draw % _CHECK_EVERY == 0 and cancelled():
             return None
         for moment, rent, own in zip(moments, rents, owns, strict=True):
@@ -84,14 +84,14 @@ def simulate(
     return _simulate_draws(moments, rents, owns, draws, seed)
 
 
-def owning_cheaper_fraction(case: RentOrBuyCase, draws: int = DRAWS, seed: int = SEED) -> float:
+def owning_cheaper_fraction(case: RentOrBuyCase) -> float:
     """Return the fraction of the draws of `simulate` in which owning is cheaper at the horizon, without the rest."""
     moment = _time_point(case, case.horizon_years)
-    drawn_streams = _drawn_streams(case, draws, seed)
-    return sum(_rent_usd(drawn, moment) > _own_usd(drawn, moment) for drawn in drawn_streams) / draws
+    drawn_flows = _drawn_flows(case, DRAWS, SEED)
+    return sum(_rent_usd(drawn, moment) > _own_usd(drawn, moment) for drawn in drawn_flows) / DRAWS
 
 
-def _drawn_streams(case: RentOrBuyCase, draws: int, seed: int) -> Iterator[CashFlows]:
+def _drawn_flows(case: RentOrBuyCase, draws: int, seed: int) -> Iterator[CashFlows]:
     inputs = len(case.uncertain)
     resale = _deviations(inputs, draws, seed)[-1] if RESALE in case.uncertain else repeat(0.0, draws)
     ranged = {
@@ -146,7 +146,7 @@ def _time_point(case: RentOrBuyCase, years: float) -> _TimePointFactors:
         once=case.once,
         annuity=years if case.once else annuity(case.discount_rate, years),
         discount=discounted(1.0, case.discount_rate, years),
-        financed=financed_usd(1.0, case.shape, case.discount_rate, years),
+        financed=financed_usd(1.0, case.setup, case.discount_rate, years),
         resale=case.resale.band(years),
     )
 
@@ -201,7 +201,7 @@ def tornado(case: RentOrBuyCase) -> tuple[Swing, ...]:
 
 def _swing(case: RentOrBuyCase, name: str) -> Swing:
     years = case.horizon_years
-    low, high = (case.streams({name: sign * TEN_TO_NINETY}).saving_usd(years) for sign in (-1, 1))
+    low, high = (case.cash_flows({name: sign * TEN_TO_NINETY}).saving_usd(years) for sign in (-1, 1))
     values = [_figure_value(case, name, deviation) for deviation in (-TEN_TO_NINETY, 0.0, TEN_TO_NINETY)]
     return Swing(
         name=name,

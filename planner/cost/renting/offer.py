@@ -143,12 +143,12 @@ class Offer(Spec):
 
     @property
     def ambiguous(self) -> bool:
-        """Return whether the source does not say which of several cards the machine has."""
+        """Return whether the source does not say which of several GPUs the machine has."""
         return bool(self.candidates)
 
     @property
     def cards(self) -> tuple[str, ...]:
-        """Return the id of the offer's card, or the ids of all candidate cards of an ambiguous offer."""
+        """Return the id of the offer's GPU, or the ids of all candidate GPUs of an ambiguous offer."""
         return (self.gpu,) if self.gpu else self.candidates
 
     def price_usd_per_hour(self, mode: RentMode) -> float | None:

@@ -13,9 +13,10 @@ from planner.cost.finance import ceil_with_tolerance
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode, RentTerms
 from planner.errors import SpecError
+from planner.units import SECONDS_PER_HOUR
 
 _INTERRUPTION_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
-"""Cards with published interruption rates; `l4` is a whole card id, `h100` and `a100` are prefixes of card ids."""
+"""GPUs with published interruption rates; `l4` is a whole GPU id, `h100` and `a100` are prefixes of GPU ids."""
 
 _BAND_PROVIDER: Final = "AWS"
 
@@ -29,7 +30,7 @@ class InterruptionOverhead(Spec):
     restart_fraction: float
 
     @property
-    def waste_fraction(self) -> float:
+    def total_fraction(self) -> float:
         """Return the total overhead of interruptions and checkpoints as a fraction of the work."""
         return self.checkpoint_fraction + self.lost_fraction + self.restart_fraction
 
@@ -77,9 +78,9 @@ def mean_hours_between_interruptions(share_per_month: float) -> float:
 
 
 def interruption_share(gpu_id: str, provider: str, constants: tuple[Constant, ...]) -> Figure:
-    """Return the fraction of the provider's spot machines with this card that are interrupted per month.
+    """Return the fraction of the provider's spot machines with this GPU that are interrupted per month.
 
-    **Source** AWS Spot Instance Advisor, 1 May 2025; cards without a band get the range of all bands.
+    **Source** AWS Spot Instance Advisor, 1 May 2025; GPUs without a band get the range of all bands.
 
     **Assumes** the same for other providers, of which no rate is published.
     """
@@ -106,16 +107,15 @@ def interruption_share(gpu_id: str, provider: str, constants: tuple[Constant, ..
 
 
 MAX_CARDS_PER_MACHINE: Final = 8
-"""Largest number of cards per machine in any offer."""
+"""Largest number of GPUs per machine in any offer."""
 COMMITTED_HOURS_PER_YEAR: Final = 8_760.0
 """Billed hours of one year of commitment, with 365 days."""
 TERM_YEARS: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
-_SECONDS_PER_HOUR: Final = 3_600
 _STORAGE: Final = ("storage-object-standard", "storage-object-standard-low")
 
 
 @dataclass(frozen=True, eq=False)
-class RentFacts:
+class RentalFacts:
     """Catalog data for rental costs: egress tariffs, storage prices and constants."""
 
     egress: Mapping[str, EgressTariff]
@@ -123,7 +123,7 @@ class RentFacts:
     constants: tuple[Constant, ...]
 
     @classmethod
-    def of(cls, catalog: CostCatalog) -> "RentFacts":
+    def of(cls, catalog: CostCatalog) -> "RentalFacts":
         """Return the rental data of the cost catalog."""
         typical, low = (catalog.constant(name) for name in _STORAGE)
         storage = typical.evolve(low=low.value, high=typical.value * typical.value / low.value, certainty="assumed")
@@ -138,10 +138,10 @@ class RentQuote:
     mode: RentMode
     price_usd_per_hour: float
     count: int
-    """Cards per group."""
+    """GPUs per group."""
     linked_cards: int
     machines: int
-    """Machines for all groups; a machine with enough cards holds several groups."""
+    """Machines for all groups; a machine with enough GPUs holds several groups."""
     machines_per_group: float
     hours: float
     low_hours: float
@@ -152,7 +152,7 @@ class RentQuote:
     storage_usd: float
     egress_usd: float
     storage: Figure
-    waste: InterruptionOverhead | None
+    overhead: InterruptionOverhead | None
     mean_hours: Figure | None
     capped: bool
     increment_seconds: int
@@ -180,10 +180,10 @@ def quote(
     demand: Demand,
     count: int,
     terms: RentTerms,
-    facts: RentFacts,
+    facts: RentalFacts,
     linked_cards: int | None = None,
 ) -> RentQuote:
-    """Return the cost of one period of `demand` on `offer`, for groups of `count` cards.
+    """Return the cost of one period of `demand` on `offer`, for groups of `count` GPUs.
 
     `linked_cards` of a group exchange data while they work; None for all.
 
@@ -191,7 +191,7 @@ def quote(
     δ/τ + (τ/2 + R)/M of the work and is capped at the on-demand cost.
 
     Raises:
-        SpecError: If the offer has no price in this mode, or is for a fraction of a card.
+        SpecError: If the offer has no price in this mode, or is for a fraction of a GPU.
     """
     price = offer.price_usd_per_hour(mode)
     if price is None:
@@ -201,14 +201,15 @@ def quote(
     machines = machines_for(offer.gpu_count, count, demand.groups, terms.minimum_instances)
     per_group = machines / demand.groups
     mean_hours = _interruption_interval_hours(offer, terms, facts) if mode == "spot" else None
-    waste = None
+    overhead = None
     if mean_hours is not None:
         each = mean_hours.value / max(per_group, 1.0)
-        waste = interruption_overhead(demand.checkpoint_hours, demand.start_hours, each, demand.interval_hours)
-    hours = _hours_with_interruptions(demand, waste)
+        overhead = interruption_overhead(demand.checkpoint_hours, demand.start_hours, each, demand.interval_hours)
+    hours = _hours_with_interruptions(demand, overhead)
     increment = offer.billing_increment_seconds or terms.billing_increment_seconds
     billed = _billed_hours(mode, demand, hours, increment, terms)
-    machine, capped = _machine_usd(offer, per_group, billed, price, demand, increment, terms, waste)
+    quoted = per_group * billed * price
+    most = math.inf if overhead is None else _on_demand_usd(offer, per_group, demand, increment, terms)
     storage = facts.storage if terms.storage_usd_per_gb_month is None else Figure.own(terms.storage_usd_per_gb_month)
     egress, note = _egress_usd(offer, demand.egress_gb, terms, facts)
     scale = not demand.always_on and mode not in TERM_YEARS
@@ -224,27 +225,27 @@ def quote(
         low_hours=hours * (demand.low_busy_hours / demand.busy_hours if scale else 1.0),
         high_hours=hours * (demand.high_busy_hours / demand.busy_hours if scale else 1.0),
         billed_hours=billed,
-        machine_usd=machine,
+        machine_usd=min(quoted, most),
         storage_usd=demand.stored_gb * demand.stored_months * storage.value,
         egress_usd=egress,
         storage=storage,
-        waste=waste,
+        overhead=overhead,
         mean_hours=mean_hours,
-        capped=capped,
+        capped=most < quoted,
         increment_seconds=increment,
         notes=(note,) if note else (),
     )
 
 
 def machines_for(cards_per_machine: float, count: int, groups: int, minimum: int) -> int:
-    """Return the number of machines for `groups` of `count` cards each; a large machine holds several groups."""
+    """Return the number of machines for `groups` of `count` GPUs each; a large machine holds several groups."""
     if cards_per_machine < 2 * count:
         return max(ceil_with_tolerance(count / cards_per_machine), minimum) * groups
     return max(ceil_with_tolerance(groups / (cards_per_machine // count)), minimum)
 
 
 def needs_extra_machines(offer: Offer, count: int) -> bool:
-    """Return whether the cards are spread over more machines than necessary, since each offered machine has too few."""
+    """Return whether the GPUs are spread over more machines than necessary, since each offered machine has too few."""
     return offer.gpu_count < min(count, MAX_CARDS_PER_MACHINE)
 
 
@@ -259,15 +260,15 @@ def commitment_share(offer: Offer, mode: RentMode) -> float | None:
     return reserved / steady if reserved < steady else None
 
 
-def _hours_with_interruptions(demand: Demand, waste: InterruptionOverhead | None) -> float:
-    if waste is None:
+def _hours_with_interruptions(demand: Demand, overhead: InterruptionOverhead | None) -> float:
+    if overhead is None:
         return demand.rented_hours
     if demand.period == "month":
-        return demand.rented_hours * (1 + waste.waste_fraction)
-    return demand.work_hours * (1 + waste.waste_fraction) + demand.start_hours
+        return demand.rented_hours * (1 + overhead.total_fraction)
+    return demand.work_hours * (1 + overhead.total_fraction) + demand.start_hours
 
 
-def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentFacts) -> Figure:
+def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentalFacts) -> Figure:
     if terms.mean_hours_between_interruptions is not None:
         return Figure.own(terms.mean_hours_between_interruptions)
     share = interruption_share(offer.cards[0], offer.provider, facts.constants)
@@ -282,10 +283,10 @@ def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentFact
 
 
 def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, terms: RentTerms) -> float:
-    """Return the hours billed in one period, summed over all groups of cards."""
+    """Return the hours billed in one period, summed over all groups of GPUs."""
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
-        session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR
+        session, step = hours / demand.sessions, increment / SECONDS_PER_HOUR
         return ceil_with_tolerance(session / step) * step * demand.sessions
     return _committed_hours(TERM_YEARS[mode], demand, hours)
 
@@ -300,26 +301,15 @@ def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
     return max(groups * COMMITTED_HOURS_PER_YEAR, yearly) / demand.periods_per_year
 
 
-def _machine_usd(
-    offer: Offer,
-    machines_per_group: float,
-    billed: float,
-    price: float,
-    demand: Demand,
-    increment: int,
-    terms: RentTerms,
-    waste: InterruptionOverhead | None,
-) -> tuple[float, bool]:
-    """Return the cost of the machines in USD, and whether it is capped at the on-demand cost."""
-    quoted = machines_per_group * billed * price
-    steady = offer.on_demand_price_usd_per_hour
-    if waste is None or steady is None:
-        return quoted, False
-    instead = machines_per_group * steady * _billed_hours("on-demand", demand, demand.rented_hours, increment, terms)
-    return min(quoted, instead), instead < quoted
+def _on_demand_usd(offer: Offer, machines_per_group: float, demand: Demand, increment: int, terms: RentTerms) -> float:
+    """Return what machines cost in USD that are never interrupted, infinite if the offer has no on-demand price."""
+    price = offer.on_demand_price_usd_per_hour
+    if price is None:
+        return math.inf
+    return machines_per_group * price * _billed_hours("on-demand", demand, demand.rented_hours, increment, terms)
 
 
-def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentFacts) -> tuple[float, str]:
+def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentalFacts) -> tuple[float, str]:
     if gigabytes == 0 or offer.egress_free:
         return 0.0, ""
     if terms.egress_usd_per_gb is not None:

@@ -1,4 +1,4 @@
-"""The rental market for a job on one kind of card, and the cost of renting with its derivation."""
+"""The rental market for a job on one kind of GPU, and the cost of renting with its derivation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from planner.cost.renting.offer import PRICE_FIELDS, Offer
 from planner.cost.renting.quote import (
     MAX_CARDS_PER_MACHINE,
     TERM_YEARS,
-    RentFacts,
+    RentalFacts,
     RentQuote,
     commitment_share,
     needs_extra_machines,
@@ -36,7 +36,7 @@ _ADJECTIVES: Final[dict[RentMode, str]] = {
 
 @dataclass(frozen=True, eq=False)
 class RentalMarket:
-    """Offers of one kind of card for one job; `linked_cards` of each group exchange data, None means all of them."""
+    """Offers of one kind of GPU for one job; `linked_cards` of each group exchange data, None means all of them."""
 
     gpu: Gpu
     count: int
@@ -47,9 +47,9 @@ class RentalMarket:
     linked_cards: int | None = None
 
     @cached_property
-    def facts(self) -> RentFacts:
+    def facts(self) -> RentalFacts:
         """Return the catalog's data on rental costs."""
-        return RentFacts.of(self.catalog)
+        return RentalFacts.of(self.catalog)
 
     @cached_property
     def _rows(self) -> tuple[OfferRow, ...]:
@@ -64,7 +64,7 @@ class RentalMarket:
         """Return the quote in the rental mode of the terms and an empty text, or None and the reason for its absence.
 
         Raises:
-            SpecError: If the terms name an offer of another card, or one without a price in this mode.
+            SpecError: If the terms name an offer of another GPU, or one without a price in this mode.
         """
         mode = self.terms.mode
         named = self._named_offer
@@ -82,7 +82,7 @@ class RentalMarket:
         )
 
     def quotes(self) -> Iterator[RentQuote]:
-        """Yield the chosen quote of each rental mode in which cards are offered."""
+        """Yield the chosen quote of each rental mode in which GPUs are offered."""
         for mode in RENT_MODES:
             found = self.quote_in(mode)
             if found is not None:
@@ -98,7 +98,7 @@ class RentalMarket:
             row = cheapest_row(self.rows(mode))
             offer = None if row is None else row.offer
         if self.terms.usd_per_gpu_hour is not None and mode == self.terms.mode:
-            offer = self._own_priced(offer, self.terms.usd_per_gpu_hour)
+            offer = self._with_user_price(offer, self.terms.usd_per_gpu_hour)
         return None if offer is None or offer.price_usd_per_hour(mode) is None else self._quote(offer, mode)
 
     @property
@@ -113,8 +113,8 @@ class RentalMarket:
     def _quote(self, offer: Offer, mode: RentMode) -> RentQuote:
         return quote(offer, mode, self.demand, self.count, self.terms, self.facts, self.linked_cards)
 
-    def _own_priced(self, offer: Offer | None, usd_per_gpu_hour: float) -> Offer:
-        """Return `offer`, or one of unknown origin, with as many cards as are used, each at the user's own price."""
+    def _with_user_price(self, offer: Offer | None, usd_per_gpu_hour: float) -> Offer:
+        """Return `offer`, or one of unknown origin, with as many GPUs as are used, each at the user's own price."""
         most = MAX_CARDS_PER_MACHINE if offer is None else offer.gpu_count
         cards = self.count / ceil_with_tolerance(self.count / most)
         priced: dict[str, object] = {PRICE_FIELDS[self.terms.mode]: usd_per_gpu_hour * cards, "own": True}
@@ -130,7 +130,7 @@ _JOB = "the job"
 
 
 def rent_cost(
-    quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts, throughput: Throughput | None = None
+    quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentalFacts, throughput: Throughput | None = None
 ) -> RentCost:
     """Return the cost of `quote` with its derivation; the terms add up to the quoted price."""
     offer = quote.offer
@@ -155,7 +155,7 @@ def rent_cost(
         high_usd=quote.high_usd,
         usd_per_gpu_hour=quote.usd / (demand.rented_hours * quote.count),
         usd_per_million_tokens=usd_per_million_tokens(quote.usd / demand.busy_hours, throughput),
-        checkpoint_interval_hours=quote.waste.interval_hours if quote.waste else None,
+        checkpoint_interval_hours=quote.overhead.interval_hours if quote.overhead else None,
         commitments=tuple(
             Commitment(mode=mode, above_fraction=share)
             for mode in TERM_YEARS
@@ -176,9 +176,9 @@ def _machines_term(quote: RentQuote, demand: Demand) -> MoneyTerm:
         MoneySymbol("h", quote.billed_hours, hours, _hours_source(quote)),
         MoneySymbol("p", quote.price_usd_per_hour, "USD per hour and machine", offer.source, offer.price_date),
     ]
-    if quote.waste and quote.mean_hours:
+    if quote.overhead and quote.mean_hours:
         symbols += [
-            MoneySymbol("w", quote.waste.waste_fraction, "overhead of interruptions, included in h", _JOB),
+            MoneySymbol("w", quote.overhead.total_fraction, "overhead of interruptions, included in h", _JOB),
             figure_symbol("M", quote.mean_hours, "hours between two interruptions of a machine"),
         ]
     if offer.exchange_rate:
@@ -226,7 +226,7 @@ def _storage_term(quote: RentQuote, demand: Demand) -> MoneyTerm | None:
     )
 
 
-def _egress_term(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts) -> MoneyTerm | None:
+def _egress_term(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentalFacts) -> MoneyTerm | None:
     if demand.egress_gb == 0:
         return None
     figure, formula = _egress_price(quote, terms, facts)
@@ -243,7 +243,7 @@ def _egress_term(quote: RentQuote, demand: Demand, terms: RentTerms, facts: Rent
     )
 
 
-def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentFacts) -> tuple[Figure, str]:
+def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentalFacts) -> tuple[Figure, str]:
     offer = quote.offer
     if offer.egress_free:
         return Figure(value=0.0, source=offer.source, date=offer.price_date), "g · 0"
@@ -272,7 +272,7 @@ def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
         ("with interruptions, spot would cost more than on-demand, so the on-demand cost is used", quote.capped),
         (
             "work lost to interruptions is unknown for this job and not counted",
-            spot and quote.waste is not None and quote.waste.waste_fraction == 0,
+            spot and quote.overhead is not None and quote.overhead.total_fraction == 0,
         ),
         (
             f"how often {offer.provider} interrupts this GPU is assumed from the rates of AWS",

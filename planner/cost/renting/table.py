@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.renting.offer import Offer
-from planner.cost.renting.quote import RentFacts, RentQuote, needs_extra_machines, quote
+from planner.cost.renting.quote import RentalFacts, RentQuote, needs_extra_machines, quote
 from planner.cost.terms import CURRENT_DAYS, RentMode, RentTerms
 
 HISTORY: Final = "older than twelve months"
@@ -18,13 +18,13 @@ TOO_FEW_CARDS: Final = "has fewer GPUs per machine than the plan; larger machine
 
 @dataclass(frozen=True, slots=True)
 class CardDemand:
-    """Number of cards of one kind on which the plan fits, and the job's demand at the throughput of these cards."""
+    """Number of GPUs of one kind on which the plan fits, and the job's demand at the throughput of these GPUs."""
 
     gpu: str
     count: int
     demand: Demand
     linked_cards: int | None = None
-    """Cards of a group that exchange data while they work; None for all."""
+    """GPUs of a group that exchange data while they work; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ def quote_offers(
     offers: Iterable[Offer],
     candidates: Mapping[str, CardDemand],
     terms: RentTerms,
-    facts: RentFacts,
+    facts: RentalFacts,
     today: date,
     modes: tuple[RentMode, ...] | None = None,
 ) -> tuple[OfferRow, ...]:
-    """Return a row for each offer of a card in `candidates` and each rental mode, the cheapest first.
+    """Return a row for each offer of a GPU in `candidates` and each rental mode, the cheapest first.
 
     Offers of other regions and providers than those in the terms are left out, and so are old offers unless the terms
     include them. Rows without a current price follow those with one, and rows that are not comparable come last.
@@ -98,10 +98,10 @@ def _offer_rows(
     mode: RentMode,
     candidates: Mapping[str, CardDemand],
     terms: RentTerms,
-    facts: RentFacts,
+    facts: RentalFacts,
     today: date,
 ) -> Iterator[OfferRow]:
-    """Yield the offer's row; for an ambiguous offer, its range covers the costs of all candidate cards."""
+    """Yield the offer's row; for an ambiguous offer, its range covers the costs of all candidate GPUs."""
     fitting = [candidates[card] for card in offer.cards if card in candidates]
     if not fitting or offer.price_usd_per_hour(mode) is None or offer.gpu_count < 1:
         return

@@ -15,7 +15,7 @@ from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
-from planner.plan.money import job_by_gpu
+from planner.plan.cost import job_by_gpu
 from planner.plan.plan import Plan
 from planner.plan.prices import buying_prices, prices_by_card, rents_by_system
 from planner.present.catalog.gpu_row import JobSummary, job_summaries

@@ -21,7 +21,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.cost.price_feeds.download import Fetcher, Stop
+from planner.base import Stop
+from planner.cost.price_feeds.download import Fetcher
 from planner.cost.price_feeds.refresh import ProviderOutcome, Refresh, accept_held_back_prices, discard_held_back_prices
 from planner.cost.price_feeds.registry import HOSTS, SOURCES, PriceSource
 from planner.cost.price_feeds.store import PriceStore, StoredPrices, offers_in_use, read_offers

@@ -32,9 +32,9 @@ from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column
 from planner.gui.workspace import Workspace
 from planner.plan.advice.inference_changes import CONTINUOUS_BATCHING
 from planner.plan.advice.search import apply_change
+from planner.plan.cost import PlanCost, evaluate_cost, plan_throughput
 from planner.plan.cost_alternatives import BatchedService, FasterRental, find_batched_service, find_faster_rental
 from planner.plan.evaluate import Evaluation
-from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.present.cost.amounts import swing_rows
 from planner.present.cost.decision import FlipChip, batched_service_sentence, faster_rental_sentence
 from planner.present.cost.decision_card import decision_view

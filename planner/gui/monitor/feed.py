@@ -17,11 +17,12 @@ from planner.monitor.diagnosis.checklist import consistent_with_verdict, evaluat
 from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.diagnosis.tracker import VerdictTimeline
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
-from planner.monitor.history import History, Series
+from planner.monitor.history import History
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.recording.records import RecordedPlan
+from planner.monitor.series import Series
 from planner.monitor.settings import AlertRules, SamplerSettings, Timeouts
 from planner.monitor.supervisor.remote import REMOTE_TIMEOUTS, RemoteAddress
 from planner.monitor.supervisor.supervisor import Supervisor, Update

@@ -1,9 +1,9 @@
-"""Places that rent cards by name: SkyPilot with a task in a cloud, dstack with a service or a task.
+"""Places that rent GPUs by name: SkyPilot with a task in a cloud, dstack with a service or a task.
 
 **Source**: SkyPilot 0.14.1 `sky/utils/schemas.py`, `sky/clouds`, `docs/source/reference/yaml-spec.rst`, and the names
 of accelerators in `sky/catalog/data_fetchers`; `H100` and `A100-80GB` alone are of several form factors.
 `max_hourly_cost` is of each instance, against its spot price where `use_spot` is on. dstack 0.22.5
-`_internal/core/models/{configurations,resources}.py`; cards by gpuhunt 0.1.34 `_internal/constraints.py`, in which
+`_internal/core/models/{configurations,resources}.py`; GPUs by gpuhunt 0.1.34 `_internal/constraints.py`, in which
 `H100` and `A100` are of several form factors.
 """
 
@@ -28,14 +28,14 @@ _SHARED_NAMES: Final = {
     "rtx-4090": "RTX4090",
     "rtx-5090": "RTX5090",
 }
-"""Names that mean one card each, and the same one everywhere, by the card's catalog id."""
+"""Names that mean one GPU each, and the same one everywhere, by the GPU's catalog id."""
 
 
 def card_name(gpu: Gpu, names: Mapping[str, str], title: str) -> str:
     """Return the only name of `gpu` in a place, which `title` names.
 
     Raises:
-        SpecError: If the place has no name that means this card alone.
+        SpecError: If the place has no name that means this GPU alone.
     """
     if gpu.id not in names:
         hint = f"Names that are unambiguous there: {', '.join(names)}."

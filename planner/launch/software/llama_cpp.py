@@ -3,6 +3,7 @@
 **Source**: llama.cpp `tools/server/README.md` at commit 00dc805; see `planner.workload.recipes.servers`.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from planner.dtypes import AS_STORED
@@ -98,28 +99,8 @@ def _write(facts: LaunchFacts) -> Job:
             ("engine.kv_unified",),
         )
     )
-    if workload.gpu_layers is None:
-        chosen.append(Setting("--n-gpu-layers", "all", "all layers on the GPU", ("gpu_layers",)))
-    if engine.cpu_moe_layers:
-        chosen.append(
-            Setting(
-                "--override-tensor",
-                override_of_layers(engine.cpu_moe_layers),
-                "layers whose routed experts are in RAM",
-                ("engine.cpu_moe_layers",),
-            )
-        )
-    if workload.adapters.slots:
-        files = ",".join(f"./adapter-{number}{GGUF}" for number in range(1, workload.adapters.slots + 1))
-        chosen.append(Setting("--lora", files, "your LoRA adapters as GGUF files", ("adapters.slots",)))
-    drafting = workload.speculation
-    if drafting.method in ("model", "eagle3"):
-        fields = ("speculation.model",) if drafting.model else ()
-        file = f"./{draft_checkpoint(facts).rpartition('/')[2]}{GGUF}"
-        chosen.append(Setting("--spec-draft-model", file, "your GGUF file of the draft, in the same format", fields))
-    if drafting.method not in (None, "ngram"):
-        chosen.append(Setting("--spec-draft-ngl", "all", "all layers of the draft on the GPU"))
-    if drafting.method == "ngram":
+    chosen += [*_placing(workload), *_adapters_and_draft(facts, workload)]
+    if workload.speculation.method == "ngram":
         chosen = [
             setting._replace(key="--spec-ngram-simple-size-m") if setting.key == "--spec-draft-n-max" else setting
             for setting in chosen
@@ -147,6 +128,34 @@ def _write(facts: LaunchFacts) -> Job:
         port=PORT,
         unexpressed={**UNEXPRESSED, **(several if slots != workload.batch else {})},
     )
+
+
+def _placing(workload: Inference) -> Iterator[Setting]:
+    """Yield the settings that place layers on the GPU and experts in RAM."""
+    engine = workload.settings_as(LlamaCppSettings)
+    if workload.gpu_layers is None:
+        yield Setting("--n-gpu-layers", "all", "all layers on the GPU", ("gpu_layers",))
+    if engine.cpu_moe_layers:
+        yield Setting(
+            "--override-tensor",
+            override_of_layers(engine.cpu_moe_layers),
+            "layers whose routed experts are in RAM",
+            ("engine.cpu_moe_layers",),
+        )
+
+
+def _adapters_and_draft(facts: LaunchFacts, workload: Inference) -> Iterator[Setting]:
+    """Yield the files of LoRA adapters and of the model that drafts, as far as the plan has them."""
+    if workload.adapters.slots:
+        files = ",".join(f"./adapter-{number}{GGUF}" for number in range(1, workload.adapters.slots + 1))
+        yield Setting("--lora", files, "your LoRA adapters as GGUF files", ("adapters.slots",))
+    drafting = workload.speculation
+    if drafting.method in ("model", "eagle3"):
+        fields = ("speculation.model",) if drafting.model else ()
+        file = f"./{draft_checkpoint(facts).rpartition('/')[2]}{GGUF}"
+        yield Setting("--spec-draft-model", file, "your GGUF file of the draft, in the same format", fields)
+    if drafting.method not in (None, "ngram"):
+        yield Setting("--spec-draft-ngl", "all", "all layers of the draft on the GPU")
 
 
 def _split(facts: LaunchFacts, workload: Inference) -> list[Setting]:

@@ -1,1 +1,1 @@
-"""Diagnosis of what limits a card, from its recent readings, by rules with published thresholds where there are any."""
+"""Diagnosis of what limits a GPU, from its recent readings, by rules with published thresholds where there are any."""

@@ -1,6 +1,6 @@
 """Advice that several rules share, grouped by bottleneck, the likeliest remedy first.
 
-The order follows a study of 400 training jobs that used their cards by half or less: of 706 issues 46 % were data
+The order follows a study of 400 training jobs that used their GPUs by half or less: of 706 issues 46 % were data
 operations and 45 % in the model itself, and 85 % were fixed by changing a few lines of code.
 
 **Source** Microsoft, "An Empirical Study on Low GPU Utilization of Deep Learning Jobs", ICSE 2024.
@@ -9,7 +9,7 @@ operations and 45 % in the model itself, and 85 % were fixed by changing a few l
 from typing import Final
 
 SET_POWER_LIMIT: Final = "nvidia-smi -pl WATTS, amd-smi set --power-cap WATTS"
-"""Commands that set the power limit of a card of NVIDIA or AMD."""
+"""Commands that set the power limit of a GPU of NVIDIA or AMD."""
 WORKERS: Final = (
     "If CPU cores are free, load data in more processes, with DataLoader(num_workers=…, persistent_workers=True)."
 )

@@ -1,4 +1,4 @@
-"""Readings of one card and its host over the last minutes, and quantities derived from these readings."""
+"""Readings of one GPU and its host over the last minutes, and quantities derived from these readings."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -38,7 +38,7 @@ def link_bytes_per_s(generation: float, lanes: float) -> float | None:
 
 
 HOST_PREFIX: Final = "host."
-"""Prefix of host quantities; some card quantities have the same names."""
+"""Prefix of host quantities; some GPU quantities have the same names."""
 LONG_SUFFIX: Final = ".long"
 """Suffix of quantities that cover ten minutes instead of two."""
 HOUR_SUFFIX: Final = ".hour"
@@ -53,7 +53,7 @@ HIGH_WAIT: Final = 0.5
 
 
 class Peer(NamedTuple):
-    """Another card that runs the same job: its utilization, and its power as a fraction of its limit."""
+    """Another GPU that runs the same job: its utilization, and its power as a fraction of its limit."""
 
     use: TimeSeries
     power: TimeSeries | None = None
@@ -65,10 +65,10 @@ ReadSeries = Callable[[str], TimeSeries | None]
 
 
 class CardWindow:
-    """Readings of one card and its host over a time window.
+    """Readings of one GPU and its host over a time window.
 
     `read` takes the names of `planner.monitor.readings.metrics`, with the prefix `host.` for host quantities.
-    `processes` are the processes on the card, None if unknown. `peers` are the other cards that run the same job.
+    `processes` are the processes on the GPU, None if unknown. `peers` are the other GPUs that run the same job.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ def _duration_of(name: str) -> Callable[[CardWindow], TimeSeries | None]:
 
 
 def _fraction_of_total_memory(window: CardWindow, free_name: str, used_name: str) -> TimeSeries | None:
-    """Return the used fraction of the card's memory from the quantity of free or of used memory; None if unknown."""
+    """Return the used fraction of the GPU's memory from the quantity of free or of used memory; None if unknown."""
     total = window.device.fact("memory_total_bytes")
     free, used = window.quantity(free_name), window.quantity(used_name)
     if not total:
@@ -193,7 +193,7 @@ def _clock_reason_indicator(bits: int, *, excluded_bits: int = 0) -> Callable[[C
 
 
 def _compute_processes(window: CardWindow) -> tuple[CardProcess, ...]:
-    """Return the processes in the window that compute on the card, without graphics and unreliable entries."""
+    """Return the processes in the window that compute on the GPU, without graphics and unreliable entries."""
     return tuple(process for process in window.processes or () if process.kind != "graphics" and process.is_reliable)
 
 
@@ -225,7 +225,7 @@ _LEAST_JOB_SHARE: Final = 0.5
 
 
 def _job_cpu_fraction(window: CardWindow) -> TimeSeries | None:
-    """Return the used fraction of all CPU cores; None if the processes on the card are known to use less than half.
+    """Return the used fraction of all CPU cores; None if the processes on the GPU are known to use less than half.
 
     The processes that prepare their data, which are their children, count as theirs.
     """
@@ -237,14 +237,14 @@ def _job_cpu_fraction(window: CardWindow) -> TimeSeries | None:
 
 
 def _in_use_indicator(window: CardWindow) -> TimeSeries | None:
-    """Return 1 if the card was active in the window or a process holds memory on it, else 0."""
+    """Return 1 if the GPU was active in the window or a process holds memory on it, else 0."""
     use, memory = window.quantity("use_fraction"), window.quantity("held_memory_bytes")
     works = use is not None and max(use.values) >= ACTIVE_UTILIZATION
     return TimeSeries.single_value(float(works or (memory is not None and memory.values[0] > 0)))
 
 
 def _graphics_only_indicator(window: CardWindow) -> TimeSeries | None:
-    """Return 1 if all processes on the card only draw, 0 if one computes; None without known processes."""
+    """Return 1 if all processes on the GPU only draw, 0 if one computes; None without known processes."""
     if not window.processes:
         return None
     return TimeSeries.single_value(float(all(process.kind == "graphics" for process in window.processes)))
@@ -266,14 +266,14 @@ def _compared_with_busiest_peer(
 
 
 def _power_beyond_peers(window: CardWindow) -> TimeSeries | None:
-    """Return by how much the card's power exceeds that of the peer that draws most, as fractions of their limits."""
+    """Return by how much the GPU's power exceeds that of the peer that draws most, as fractions of their limits."""
     own, others = window.quantity("power_of_limit_fraction"), [peer.power for peer in window.peers]
     known = [power.quantile(0.5) for power in others if power is not None]
     return None if own is None or not known else TimeSeries.single_value(own.quantile(0.5) - max(known))
 
 
 def _least_busy_of_job(window: CardWindow) -> TimeSeries | None:
-    """Return the lowest utilization of the job's cards over the last half minute; None without peers."""
+    """Return the lowest utilization of the job's GPUs over the last half minute; None without peers."""
     own = window.quantity("use_fraction")
     if own is None or not window.peers:
         return None
@@ -281,7 +281,7 @@ def _least_busy_of_job(window: CardWindow) -> TimeSeries | None:
 
 
 def _most_of_job(name: str, of_peer: Callable[[Peer], TimeSeries | None]) -> Callable[[CardWindow], TimeSeries | None]:
-    """Return a reader of a quantity's mean over the last half minute, of the card of the job where it is highest."""
+    """Return a reader of a quantity's mean over the last half minute, of the GPU of the job where it is highest."""
 
     def highest(window: CardWindow) -> TimeSeries | None:
         every = (window.quantity(name), *map(of_peer, window.peers))
@@ -314,7 +314,7 @@ def _negated(series: TimeSeries | None) -> TimeSeries | None:
 
 
 def _link_figure(name: str) -> Callable[[CardWindow], TimeSeries | None]:
-    """Return a reader of a property of the PCIe link; if it is not read, of the highest that the card supports."""
+    """Return a reader of a property of the PCIe link; if it is not read, of the highest that the GPU supports."""
 
     def figure(window: CardWindow) -> TimeSeries | None:
         current, most = window.quantity(name), window.device.fact(f"{name}_most")
@@ -362,7 +362,7 @@ DERIVED_QUANTITIES: Final[Mapping[str, Callable[[CardWindow], TimeSeries | None]
     "slowed_by_heat": _clock_reason_indicator(0x20 | 0x40),
     "slowed_by_supply": _clock_reason_indicator(0x80),
     "slowed_by_card": _clock_reason_indicator(0x8, excluded_bits=0x40 | 0x80),
-    # Only while the card works: on an idle one the bit is meaningless.
+    # Only while the GPU works: on an idle one the bit is meaningless.
     "held_by_power_limit": _combined_quantity(
         lambda use, bits: float(use >= ACTIVE_UTILIZATION and bool(int(bits) & 0x4)), "use_fraction", "clock_reasons"
     ),
@@ -397,12 +397,12 @@ _MAX_WINDOW_VALUES: Final = 240
 _VALID_SECONDS: Final = 60.0
 # Only the current processes are known, so a window that ended longer ago has none.
 _CURRENT_SECONDS: Final = 15.0
-# torchrun and deepspeed start one process per card, whose commands differ only in this option.
+# torchrun and deepspeed start one process per GPU, whose commands differ only in this option.
 _RANK: Final = re.compile(r"--local[-_]rank[= ]\d+")
 
 
 def read_window(source: DiagnosisSource, device: Device, at: float, seconds: float = WINDOW_SECONDS) -> CardWindow:
-    """Return the window of card and host readings that ends at `at`, in monotonic seconds."""
+    """Return the window of GPU and host readings that ends at `at`, in monotonic seconds."""
 
     def read(name: str) -> TimeSeries | None:
         if name.startswith(HOST_PREFIX):
@@ -444,9 +444,9 @@ def _visible_processes(source: DiagnosisSource) -> tuple[CardProcess, ...] | Non
 def _cards_of_same_job(
     source: DiagnosisSource, device: Device, processes: tuple[CardProcess, ...] | None, at: float
 ) -> Iterator[Device]:
-    """Yield the other cards on which the same user runs the same command; without commands, those that look the same.
+    """Yield the other GPUs on which the same user runs the same command; without commands, those that look the same.
 
-    Cards look the same if they have one name, hold the same memory, and took it at the same time.
+    GPUs look the same if they have one name, hold the same memory, and took it at the same time.
     """
     tasks = {task for process in processes or () if (task := _task_identity(process)) is not None}
     own = {task for process in processes or () if process.uuid == device.uuid and (task := _task_identity(process))}
@@ -461,7 +461,7 @@ def _cards_of_same_job(
 
 
 class _MemoryShape(NamedTuple):
-    """Memory that a card holds, in bytes, and when it took most of it; None if that was before the first reading."""
+    """Memory that a GPU holds, in bytes, and when it took most of it; None if that was before the first reading."""
 
     held: float
     taken_at: float | None
@@ -489,7 +489,7 @@ def _is_same_shape(first: _MemoryShape, second: _MemoryShape | None) -> bool:
 
 
 def _read_peer(source: DiagnosisSource, device: Device, start: float, end: float) -> Peer | None:
-    """Return the readings of another card that are compared; None if its utilization is not known."""
+    """Return the readings of another GPU that are compared; None if its utilization is not known."""
 
     def read(name: str) -> TimeSeries | None:
         return _time_series(source, device.uuid, name, start, end)

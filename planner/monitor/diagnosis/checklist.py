@@ -113,9 +113,9 @@ _KINDS_OF_THE_MACHINE: Final = (VerdictKind.MEMORY_ERRORS, VerdictKind.THERMAL, 
 
 
 def consistent_with_verdict(results: tuple[ChecklistResult, ...], verdict: Verdict) -> tuple[ChecklistResult, ...]:
-    """Return checklist results in which the items that the card's verdict implies have the status to-do.
+    """Return checklist results in which the items that the GPU's verdict implies have the status to-do.
 
-    For a card that is lost, broken or too hot, there are none: the run is not what holds it back.
+    For a GPU that is lost, broken or too hot, there are none: the run is not what holds it back.
     """
     if verdict.severity == "error" or verdict.kind in _KINDS_OF_THE_MACHINE:
         return ()
@@ -124,10 +124,10 @@ def consistent_with_verdict(results: tuple[ChecklistResult, ...], verdict: Verdi
 
 
 def evaluate_checklist(source: DiagnosisSource, uuid: str, at: float | None = None) -> tuple[ChecklistResult, ...]:
-    """Return the state of each checklist item for one card over the last minutes; none for an idle card.
+    """Return the state of each checklist item for one GPU over the last minutes; none for an idle GPU.
 
     Raises:
-        KeyError: If the inventory has no such card.
+        KeyError: If the inventory has no such GPU.
     """
     device = {device.uuid: device for device in source.inventory.devices}[uuid]
     end = source.end if at is None else at

@@ -1,4 +1,4 @@
-"""Verdicts on cards, from the history of their readings."""
+"""Verdicts on GPUs, from the history of their readings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -29,17 +29,17 @@ _DISPLAYED_QUANTITIES: Final = (("memory_full_fraction", "last"), ("power_of_lim
 
 
 def diagnose_all(source: DiagnosisSource, at: float | None = None) -> Mapping[str, Verdict]:
-    """Return the verdict on each card in the inventory, by UUID; see `diagnose`."""
+    """Return the verdict on each GPU in the inventory, by UUID; see `diagnose`."""
     return {device.uuid: diagnose(source, device.uuid, at) for device in source.inventory.devices}
 
 
 def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Verdict:
-    """Return the verdict on a card from readings in the `seconds` before `at` (monotonic; by default the last reading).
+    """Return the verdict on a GPU from readings in the `seconds` before `at` (monotonic; by default the last reading).
 
     Only the current processes are known, so an earlier `at` is diagnosed without processes.
 
     Raises:
-        KeyError: If the inventory has no such card.
+        KeyError: If the inventory has no such GPU.
     """
     device = {device.uuid: device for device in source.inventory.devices}[uuid]
     end = source.end if at is None else at
@@ -88,7 +88,7 @@ def _workload_verdict(work: CardWindow, at: float) -> Verdict:
     """Return the verdict on the current workload.
 
     If the window spans two workloads, neither bottleneck shows clearly; then the later half decides. A wait for data is
-    over once the card was fully used for half a minute.
+    over once the GPU was fully used for half a minute.
     """
     whole_window_verdict = _first_verdict(work, at)
     if whole_window_verdict.kind is VerdictKind.UNDER_USED:
@@ -133,7 +133,7 @@ def _with_other_findings(first: Verdict, others: list[Verdict]) -> Verdict:
 def _undecided_verdict(
     window: CardWindow, at: float, utilization: TimeSeries | None, reason: str, *, is_long_enough: bool
 ) -> Verdict:
-    """Return the verdict on a card without a diagnosis: utilization unknown, too few readings, or no rule holds."""
+    """Return the verdict on a GPU without a diagnosis: utilization unknown, too few readings, or no rule holds."""
     since = _start_seconds(window, at)
     if utilization is None or reason:
         sentence = f"Utilization is not known: {reason}. Only memory and power can be diagnosed."
@@ -163,7 +163,7 @@ def _unread_card_verdict(kind: VerdictKind, fault: FaultKind, title: str, at: fl
 
 
 def _unknown_utilization_reason(source: DiagnosisSource, device: Device) -> str:
-    """Return why a card's utilization is unknown now; empty if the utilization is known."""
+    """Return why a GPU's utilization is unknown now; empty if the utilization is known."""
     reading = source.latest.reading(device.uuid, "utilization_fraction")
     # In MIG mode, what the engine was active for stands in for it.
     if reading.value is not None or source.latest.reading(device.uuid, "graphics_active_fraction").value is not None:

@@ -1,4 +1,4 @@
-"""Diagnosis rules: criteria on a card's last minutes, the verdict text, and criteria that several rules share."""
+"""Diagnosis rules: criteria on a GPU's last minutes, the verdict text, and criteria that several rules share."""
 
 from dataclasses import dataclass
 from typing import Final

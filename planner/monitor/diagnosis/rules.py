@@ -98,7 +98,7 @@ IDLE_RULES: Final = (
         shown=(("use_fraction", "mean"), ("memory_used_bytes", "last")),
     ),
 )
-"""Rules for idle, misreported, video-only and graphics-only cards; they come before the rules for working cards."""
+"""Rules for idle, misreported, video-only and graphics-only GPUs; they come before the rules for working GPUs."""
 
 BUSY_RULES: Final = (
     DiagnosisRule(
@@ -217,7 +217,7 @@ BUSY_RULES: Final = (
         (("use_fraction", "mean"),),
     ),
 )
-"""Rules for cards that do not wait; the last rule holds for any card that works."""
+"""Rules for GPUs that do not wait; the last rule holds for any GPU that works."""
 
 _BALANCE_ADVICE: Final = (
     "Balance the load: batches, sequence lengths and pipeline stages of equal cost.",
@@ -230,7 +230,7 @@ _HANG_ADVICE: Final = (
 
 
 def _straggler_rule(title: str, sentence: str, metric: str) -> DiagnosisRule:
-    """Return the rule for a busy card whose power differs from that of its peers by `metric`."""
+    """Return the rule for a busy GPU whose power differs from that of its peers by `metric`."""
     return DiagnosisRule(
         VerdictKind.IMBALANCE,
         "warning",
@@ -429,7 +429,7 @@ BOTTLENECK_RULES: Final = (
         advice.WAITING_GPU,
     ),
 )
-"""Rules for cards that wait for data, the program, copies or other cards; narrower rules come first."""
+"""Rules for GPUs that wait for data, the program, copies or other GPUs; narrower rules come first."""
 
 WORKLOAD_RULES: Final = (*IDLE_RULES, *BOTTLENECK_RULES, *BUSY_RULES)
 """Rules on the workload; the first rule that holds gives the verdict."""

@@ -184,16 +184,16 @@ slow-down that has ended is no problem any more.
 """
 
 ACTIVE_UTILIZATION: Final = 0.1
-"""Utilization from which a card counts as active. **Source** gpu-usage-audit: 10 % or more is active."""
+"""Utilization from which a GPU counts as active. **Source** gpu-usage-audit: 10 % or more is active."""
 
-# A card that was idle for this long has stopped, unless it waits repeatedly.
+# A GPU that was idle for this long has stopped, unless it waits repeatedly.
 _REST_SECONDS: Final = 30.0
-# The same quantile as in the rules for idle cards.
+# The same quantile as in the rules for idle GPUs.
 _BRIEF_ACTIVITY_QUANTILE: Final = 0.95
 
 
 class WorkPhase(NamedTuple):
-    """Current period of a card, since `start`: work, which may include waits, or a rest.
+    """Current period of a GPU, since `start`: work, which may include waits, or a rest.
 
     `wait_start` is the start of a wait at the end of work, after which work may continue; None without such a wait.
     """
@@ -203,15 +203,15 @@ class WorkPhase(NamedTuple):
 
 
 def current_phase(utilization: TimeSeries) -> WorkPhase:
-    """Return the period of work or rest in which a card is at the end of its utilization series.
+    """Return the period of work or rest in which a GPU is at the end of its utilization series.
 
     A phase begins with the first work, with a rest, or with the work after a rest. A rest is a wait of at least 30
-    seconds that is longer than all other waits together. Brief activity on an idle card does not count as work.
+    seconds that is longer than all other waits together. Brief activity on an idle GPU does not count as work.
     """
     episodes = list(utilization.episodes(ACTIVE_UTILIZATION))
     if utilization.quantile(_BRIEF_ACTIVITY_QUANTILE) >= ACTIVE_UTILIZATION:
         return _last_phase(episodes)
-    # Current activity of an idle card may be the beginning of work.
+    # Current activity of an idle GPU may be the beginning of work.
     return WorkPhase(episodes[-1].start if episodes[-1].is_above else utilization.times[0])
 
 

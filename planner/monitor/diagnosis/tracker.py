@@ -21,7 +21,7 @@ _NEARLY_FULL_WINDOW: Final = 0.9
 
 
 class VerdictTracker:
-    """Verdicts on all cards, kept from one diagnosis to the next.
+    """Verdicts on all GPUs, kept from one diagnosis to the next.
 
     A new kind of verdict replaces the previous kind after two diagnoses in a row, or at once if it is certain; `since`
     is when the new kind was first diagnosed.
@@ -32,13 +32,13 @@ class VerdictTracker:
         self._candidates: dict[str, tuple[VerdictKind, int]] = {}
 
     def note(self, source: DiagnosisSource, at: float | None = None) -> Mapping[str, Verdict]:
-        """Diagnose all cards at `at` (by default the last reading); return the stabilized verdicts by UUID."""
+        """Diagnose all GPUs at `at` (by default the last reading); return the stabilized verdicts by UUID."""
         verdicts = diagnose_all(source, at)
         self._current = {uuid: self._stabilized_verdict(uuid, verdict) for uuid, verdict in verdicts.items()}
         return self._current
 
     def _stabilized_verdict(self, uuid: str, verdict: Verdict) -> Verdict:
-        """Return the previous or the new verdict on a card; a new kind of verdict must persist to replace another."""
+        """Return the previous or the new verdict on a GPU; a new kind of verdict must persist to replace another."""
         current = self._current.get(uuid)
         if current is None or current.at > verdict.at:
             return verdict
@@ -73,7 +73,7 @@ _HIDDEN_KINDS: Final = frozenset({VerdictKind.TOO_EARLY, VerdictKind.UNKNOWN, Ve
 def span_changes(
     before: Mapping[str, Verdict], after: Mapping[str, Verdict], wall_of: Callable[[float], float]
 ) -> tuple[Event, ...]:
-    """Return the timeline spans that end and begin between two diagnoses of all cards, by UUID.
+    """Return the timeline spans that end and begin between two diagnoses of all GPUs, by UUID.
 
     A span runs from its verdict's start to the start of the next verdict, or to its own last diagnosis if the next
     diagnosis is of an earlier time. `wall_of` converts a monotonic time to seconds since 1970.
@@ -114,14 +114,14 @@ def _verdict_span_event(uuid: str, verdict: Verdict, wall_of: Callable[[float], 
 
 
 class VerdictTimeline:
-    """Diagnoses all cards and adds changed verdicts as events to `history`; a `history` of None gets no events."""
+    """Diagnoses all GPUs and adds changed verdicts as events to `history`; a `history` of None gets no events."""
 
     def __init__(self, history: History | None) -> None:
         self._history, self._tracker = history, VerdictTracker()
         self.verdicts: Mapping[str, Verdict] = {}
 
     def diagnose(self, past: DiagnosisSource, at: float) -> Mapping[str, Verdict]:
-        """Diagnose all cards at time `at`, add changed verdicts as events, and return the verdicts by UUID."""
+        """Diagnose all GPUs at time `at`, add changed verdicts as events, and return the verdicts by UUID."""
         before, self.verdicts = self.verdicts, self._tracker.note(past, at)
         if self._history is not None:
             for event in span_changes(before, self.verdicts, self._history.wall_of):

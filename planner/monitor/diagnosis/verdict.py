@@ -1,4 +1,4 @@
-"""Verdicts on a card: the finding, its evidence against thresholds, and advice."""
+"""Verdicts on a GPU: the finding, its evidence against thresholds, and advice."""
 
 import operator
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ class Evidence(NamedTuple):
 
 
 class OtherFinding(NamedTuple):
-    """Further problem on a card, in addition to the verdict."""
+    """Further problem on a GPU, in addition to the verdict."""
 
     kind: VerdictKind
     severity: VerdictSeverity
@@ -86,10 +86,10 @@ class OtherFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Finding on one card at `at`, from readings since `since`; `at` and `since` are monotonic seconds.
+    """Finding on one GPU at `at`, from readings since `since`; `at` and `since` are monotonic seconds.
 
-    `advice` lists the likeliest remedy first. `also` lists further problems on the card. `unreported` names quantities
-    that this card's driver does not report, so that the finding says nothing of them.
+    `advice` lists the likeliest remedy first. `also` lists further problems on the GPU. `unreported` names quantities
+    that this GPU's driver does not report, so that the finding says nothing of them.
     """
 
     kind: VerdictKind

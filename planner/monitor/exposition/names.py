@@ -15,9 +15,9 @@ GPU_PREFIX: Final = f"{PREFIX}gpu_"
 HOST_PREFIX: Final = f"{PREFIX}host_"
 
 CARD_LABELS: Final = ("gpu", "uuid")
-"""Labels of every series of a card: its number (of a MIG instance `CARD:INSTANCE`) and its UUID."""
+"""Labels of every series of a GPU: its number (of a MIG instance `CARD:INSTANCE`) and its UUID."""
 INFO_LABELS: Final = (*CARD_LABELS, "name", "pci_bus_id", "driver", "cuda", "mig_parent", "machine")
-"""Labels of `INFO`: `mig_parent` is the UUID of a MIG instance's card, `machine` the name of another machine.
+"""Labels of `INFO`: `mig_parent` is the UUID of a MIG instance's GPU, `machine` the name of another machine.
 
 Texts that are unknown, or do not apply, are empty.
 """
@@ -26,7 +26,7 @@ Texts that are unknown, or do not apply, are empty.
 class ExposedSeries(NamedTuple):
     """A series of one metric; its value is `factor` times the metric's, or 0 or 1 for one `bit` of a bit field.
 
-    `name` is that of the samples: of a counter with `_total`. `labels` are constant labels besides those of the card.
+    `name` is that of the samples: of a counter with `_total`. `labels` are constant labels besides those of the GPU.
     """
 
     metric: Metric
@@ -50,7 +50,7 @@ class ExposedSeries(NamedTuple):
 
 
 class ExposedFamily(NamedTuple):
-    """A family that is not a metric of ours: its sample name, type and help, and its labels besides the card's."""
+    """A family that is not a metric of ours: its sample name, type and help, and its labels besides the GPU's."""
 
     name: str
     kind: Literal["gauge", "counter"]
@@ -79,7 +79,7 @@ AGE: Final = ExposedFamily(f"{PREFIX}scrape_age_seconds", "gauge", "Age of the r
 BUILD: Final = ExposedFamily(f"{PREFIX}build_info", "gauge", "The program that exposes the readings", ("version",))
 
 STATES: Final = ("ok", "silent", "lost", "asleep")
-"""States of a card; `silent`: the driver does not respond, or is disconnected."""
+"""States of a GPU; `silent`: the driver does not respond, or is disconnected."""
 
 
 class _UnitName(NamedTuple):
@@ -144,7 +144,7 @@ def _series(metric: Metric, prefix: str) -> Iterator[ExposedSeries]:
 
 
 CARD_SERIES: Final = tuple(series for metric in (*FACTS, *DEVICE_METRICS) for series in _series(metric, GPU_PREFIX))
-"""Every series of a card, facts first."""
+"""Every series of a GPU, facts first."""
 HOST_SERIES: Final = tuple(series for metric in HOST_METRICS for series in _series(metric, HOST_PREFIX))
 """Every series of the host; they have no labels."""
 FAMILIES: Final = (INFO, STATE, XIDS, DIAGNOSIS, PLAN_MEMORY, PLAN_POWER, PROCESSES, FAULT, AGE, BUILD)

@@ -52,7 +52,7 @@ _SILENT_CAUSES: Final = (Cause.NO_ANSWER, Cause.RELEASED)
 
 
 class Prediction(Protocol):
-    """A plan's prediction for a card: memory in bytes, and power in watts if it is known."""
+    """A plan's prediction for a GPU: memory in bytes, and power in watts if it is known."""
 
     @property
     def memory_bytes(self) -> int:
@@ -80,7 +80,7 @@ class Exposition(Collector):
         self.registry.register(self)
 
     def note(self, update: Inventory | Sample) -> None:
-        """Take over an update of the readings."""
+        """Use an update of the readings."""
         with self._lock:
             if isinstance(update, Sample):
                 self._latest.note_sample(update)
@@ -90,11 +90,11 @@ class Exposition(Collector):
                 self._latest.note_inventory(update)
 
     def note_verdicts(self, verdicts: Mapping[str, Verdict]) -> None:
-        """Take over the current verdicts, by UUID."""
+        """Use the current verdicts, by UUID."""
         self._verdicts = verdicts
 
     def note_predictions(self, predictions: Mapping[str, Prediction]) -> None:
-        """Take over what the plan predicts for each card, by UUID."""
+        """Use the predictions of the plan for each GPU, by UUID."""
         self._predictions = predictions
 
     def collect(self) -> Iterator[_Family]:
@@ -150,7 +150,7 @@ class Exposition(Collector):
         if state == "ok":
             count = sum(process.uuid == device.uuid for process in self._latest.processes)
             made[PROCESSES.name].add_metric(labels, count)
-        # A verdict on a silent card is of readings that are no longer current.
+        # A verdict on a silent GPU is of readings that are no longer current.
         findings: tuple[Verdict | OtherFinding, ...] = ()
         if verdict is not None and state != "silent":
             findings = (verdict, *verdict.also)
@@ -252,7 +252,7 @@ class _Server(ThreadingWSGIServer):
         return connection, client
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the ancestor
-        """Say nothing of a client that hangs up or speaks no TLS."""
+        """Ignore clients that disconnect or do not speak TLS."""
 
 
 class _Handler(WSGIRequestHandler):

@@ -1,4 +1,4 @@
-"""Detection of the environment that this process runs in: container, WSL, PID namespace, cards without a driver."""
+"""Detection of the environment that this process runs in: container, WSL, PID namespace, GPUs without a driver."""
 
 import os
 import platform
@@ -59,7 +59,7 @@ _DISPLAY_CLASS: Final = "0x03"
 
 
 def find_cards(folder: Path = PCI_DEVICES) -> Mapping[str, PowerState]:
-    """Return the power state of each NVIDIA card, by PCI address, without waking a card; empty without PCI devices."""
+    """Return the power state of each NVIDIA GPU, by PCI address, without waking a GPU; empty without PCI devices."""
     try:
         device_folders = sorted(folder.iterdir())
     except OSError:
@@ -75,7 +75,7 @@ def find_cards(folder: Path = PCI_DEVICES) -> Mapping[str, PowerState]:
 
 
 def can_runtime_suspend(device_folder: Path) -> bool:
-    """Return whether the system suspends an unused card, given the card's PCI folder."""
+    """Return whether the system suspends an unused GPU, given the GPU's PCI folder."""
     return text_of(device_folder / "power" / "control") == "auto"
 
 
@@ -85,7 +85,7 @@ def is_same_pci_address(pci_bus_id: str, sysfs_name: str) -> bool:
 
 
 def power_state(device_folder: Path) -> PowerState:
-    """Return whether a card is asleep, given its PCI folder; the system knows without asking the card."""
+    """Return whether a GPU is asleep, given its PCI folder; the system knows without asking the GPU."""
     return "asleep" if text_of(device_folder / "power" / "runtime_status") == "suspended" else "active"
 
 

@@ -16,7 +16,7 @@ _MAX_COMMAND_CHARACTERS = 400
 class HostProcesses:
     """Looks up processes by PID, in rounds.
 
-    Within a round, repeated look-ups of a process (which may use several cards) return the same result. CPU usage is
+    Within a round, repeated look-ups of a process (which may use several GPUs) return the same result. CPU usage is
     measured since the previous round.
     """
 
@@ -163,7 +163,7 @@ def termination_refusal(process: CardProcess, *, may_end_others: bool = False) -
 
 
 def terminate(process: CardProcess, *, may_end_others: bool = False, by_force: bool = False) -> None:
-    """Terminate a process on a card, or kill the process with `by_force`.
+    """Terminate a process on a GPU, or kill the process with `by_force`.
 
     Raises:
         PlannerError: If the process may not be terminated, has ended, or its PID now belongs to another process.

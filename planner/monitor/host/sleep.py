@@ -1,4 +1,4 @@
-"""Sleep of cards: an idle card is left alone so that it can fall asleep, and a sleeping one is not woken."""
+"""Sleep of GPUs: an idle GPU is left alone so that it can fall asleep, and a sleeping one is not woken."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.monitor.host.environment import PCI_DEVICES, PowerState, can_runtime_suspend, find_cards
 
-# A card falls asleep about six seconds after the last program released it (System Monitor applet for COSMIC, issue 38).
+# A GPU falls asleep about six seconds after the last program released it (System Monitor applet for COSMIC, issue 38).
 _SUSPEND_DELAY_SECONDS: Final = 15.0
 _IDLE_SECONDS: Final = 10.0
 _INITIAL_PAUSE_SECONDS: Final = 60.0
@@ -16,10 +16,10 @@ _LONGEST_PAUSE_SECONDS: Final = 3600.0
 class SleepPolicy:
     """Decides when the driver may be opened and when it should be released; times are monotonic, in seconds.
 
-    `power_states` returns the state of each of its cards, by PCI address, and `can_suspend` whether the system suspends
+    `power_states` returns the state of each of its GPUs, by PCI address, and `can_suspend` whether the system suspends
     an unused one.
 
-    A card that stays awake although it was released (for example because of a display) is released less and less often.
+    A GPU that stays awake although it was released (for example because of a display) is released less and less often.
     """
 
     def __init__(
@@ -32,12 +32,12 @@ class SleepPolicy:
         self._pause = _INITIAL_PAUSE_SECONDS
 
     def asleep(self) -> tuple[str, ...]:
-        """Return the PCI addresses of all cards if all cards are asleep, else an empty tuple."""
+        """Return the PCI addresses of all GPUs if all GPUs are asleep, else an empty tuple."""
         cards = self._power_states()
         return tuple(cards) if cards and all(state == "asleep" for state in cards.values()) else ()
 
     def may_open(self, now: float) -> bool:
-        """Return whether opening the driver now neither wakes a card nor keeps a card awake."""
+        """Return whether opening the driver now neither wakes a GPU nor keeps a GPU awake."""
         if self.asleep():
             if self._released_at is not None:
                 self._pause = _INITIAL_PAUSE_SECONDS
@@ -53,7 +53,7 @@ class SleepPolicy:
         return True
 
     def should_release(self, now: float, *, is_idle: bool) -> bool:
-        """Return whether to release the driver now, so that an idle card can fall asleep."""
+        """Return whether to release the driver now, so that an idle GPU can fall asleep."""
         if not is_idle:
             self._idle_since = None
             return False
@@ -73,5 +73,5 @@ class SleepPolicy:
 
 
 def nvidia_sleep_policy(folder: Path = PCI_DEVICES) -> SleepPolicy:
-    """Return the policy for all NVIDIA cards, which one driver keeps awake together; `folder` lists PCI devices."""
+    """Return the policy for all NVIDIA GPUs, which one driver keeps awake together; `folder` lists PCI devices."""
     return SleepPolicy(lambda: find_cards(folder), lambda name: can_runtime_suspend(folder / name))

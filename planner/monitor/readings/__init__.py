@@ -1,1 +1,1 @@
-"""Measurements as plain values: quantities, cards, samples, faults and events. Nothing here performs readings."""
+"""Measurements as plain values: quantities, GPUs, samples, faults and events. Nothing here performs readings."""

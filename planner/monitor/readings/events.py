@@ -37,11 +37,11 @@ class Timestamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Event on one card, or on all cards (`uuid` empty).
+    """Event on one GPU, or on all GPUs (`uuid` empty).
 
     A span is emitted twice with the same `key`: when it begins, without an end, and when it ends. An instantaneous
     event ends when it begins. `what` is the name of a clock reason,
-    fault, metric, card or process; `number` is an Xid or a PID.
+    fault, metric, GPU or process; `number` is an Xid or a PID.
     """
 
     kind: EventKind
@@ -165,7 +165,7 @@ class EventDetector:
         self._processes = {(process.uuid, process.pid): process for process in processes}
         if before is None:
             return
-        # The processes on a silent card are not listed, but nobody knows that they ended.
+        # The processes on a silent GPU are not listed, but nobody knows that they ended.
         self._processes |= {key: process for key, process in before.items() if key[0] in self._silent}
         for one, other, kind in (
             (self._processes, before, EventKind.PROCESS_STARTED),

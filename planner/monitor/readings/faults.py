@@ -1,4 +1,4 @@
-"""Faults of the driver, a card or the sampler, with titles, advice and severity."""
+"""Faults of the driver, a GPU or the sampler, with titles, advice and severity."""
 
 import re
 import signal
@@ -241,7 +241,7 @@ FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An active fault: its start, and its card (None: all cards). `detail` holds what was observed.
+    """An active fault: its start, and its GPU (None: all GPUs). `detail` holds what was observed.
 
     `login` is `[USER@]HOST[:PORT]` of a machine that is not connected, for the advice; it is neither sent nor recorded.
     """
@@ -287,7 +287,7 @@ class ActiveFaults:
         self._faults[fault.key] = replace(fault, since_seconds=since)
 
     def clear(self, *kinds: FaultKind, uuid: str | None = None) -> None:
-        """Remove the faults of these kinds from one card; without `uuid`, remove faults that concern all cards."""
+        """Remove the faults of these kinds from one GPU; without `uuid`, remove faults that concern all GPUs."""
         for kind in kinds:
             self._faults.pop((kind, uuid), None)
 
@@ -299,7 +299,7 @@ class ActiveFaults:
             self.clear(fault.kind, uuid=fault.uuid)
 
     def keep_devices(self, uuids: frozenset[str]) -> None:
-        """Remove the faults of cards that are not in `uuids`."""
+        """Remove the faults of GPUs that are not in `uuids`."""
         self._faults = {key: fault for key, fault in self._faults.items() if key[1] is None or key[1] in uuids}
 
 

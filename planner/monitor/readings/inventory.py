@@ -1,4 +1,4 @@
-"""Inventory of the driver, its cards with their fixed properties, and active faults."""
+"""Inventory of the driver, its GPUs with their fixed properties, and active faults."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ DeviceState = Literal["running", "lost", "asleep"]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A card or MIG instance, identified by its UUID independently of the driver's index.
+    """A GPU or MIG instance, identified by its UUID independently of the driver's index.
 
-    `facts` holds the quantities of `metrics.FACTS`. `mig_parent` is the UUID of an instance's card. `name` is
-    printable; `raw_name` is the driver's name if it is not valid text. `state` explains why a card has no readings.
-    `driver` is the kernel driver or library that reads the card, empty for NVIDIA's; `mig_profile` is such as 3g.40gb.
+    `facts` holds the quantities of `metrics.FACTS`. `mig_parent` is the UUID of an instance's GPU. `name` is
+    printable; `raw_name` is the driver's name if it is not valid text. `state` explains why a GPU has no readings.
+    `driver` is the kernel driver or library that reads the GPU, empty for NVIDIA's; `mig_profile` is such as 3g.40gb.
     """
 
     uuid: str
@@ -39,7 +39,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The driver and its cards, valid until the next inventory; versions are empty without a driver.
+    """The driver and its GPUs, valid until the next inventory; versions are empty without a driver.
 
     `machine` is the name of the machine they are in, empty for this one.
     """
@@ -53,17 +53,17 @@ class Inventory:
 
     @property
     def silent_uuids(self) -> frozenset[str]:
-        """Return the UUIDs of the cards for which alone the driver does not respond."""
+        """Return the UUIDs of the GPUs for which alone the driver does not respond."""
         return frozenset(fault.uuid or "" for fault in self.faults if fault.kind is FaultKind.CARD_NOT_ANSWERING)
 
 
 def is_known_uuid(uuid: str) -> bool:
-    """Return whether a UUID is a card's own, and not that of a placeholder for a card that cannot be opened."""
+    """Return whether a UUID is a GPU's own, and not that of a placeholder for a GPU that cannot be opened."""
     return bool(uuid) and not uuid.startswith(("pci-", "index-")) and not uuid.isdigit()
 
 
 def sort_devices(devices: Iterable[Device]) -> tuple[Device, ...]:
-    """Sort cards by index, each followed by its MIG instances; a lost card keeps its position."""
+    """Sort GPUs by index, each followed by its MIG instances; a lost GPU keeps its position."""
     known = tuple(devices)
     numbers = {device.uuid: device.index for device in known}
 

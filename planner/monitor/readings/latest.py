@@ -1,4 +1,4 @@
-"""Current state of the cards and the host, accumulated from samples that each hold a part, and how cards are shared."""
+"""Current state of the GPUs and the host, accumulated from samples that each hold a part, and how GPUs are shared."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
@@ -8,7 +8,7 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Link, Sample, SamplingCost
 
-# Faults that prevent reading all cards. An imported log, which may list one card at a time, has none.
+# Faults that prevent reading all GPUs. An imported log, which may list one GPU at a time, has none.
 _BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
     FaultKind.RELEASED: Cause.RELEASED,
     FaultKind.NO_DRIVER: Cause.NO_ANSWER,
@@ -30,7 +30,7 @@ _MOST_XIDS: Final = 20
 
 
 class SeenXid(NamedTuple):
-    """An error number that the driver reported for a card, and when, in seconds since 1970."""
+    """An error number that the driver reported for a GPU, and when, in seconds since 1970."""
 
     uuid: str
     number: int
@@ -40,7 +40,7 @@ class SeenXid(NamedTuple):
 class Latest:
     """Current state: the latest reading of each quantity, the latest processes and the latest inventory.
 
-    Readings from before the driver was released, or stopped responding, are dropped, also those of one card for which
+    Readings from before the driver was released, or stopped responding, are dropped, also those of one GPU for which
     the driver stopped responding.
     """
 
@@ -58,7 +58,7 @@ class Latest:
         self._blocked_by: Cause | None = None
 
     def note_inventory(self, inventory: Inventory) -> None:
-        """Update the list of cards; the readings of a card that is not running, or is silent, are dropped."""
+        """Update the list of GPUs; the readings of a GPU that is not running, or is silent, are dropped."""
         self.inventory = inventory
         running = {device.uuid for device in inventory.devices if device.state == "running"} - inventory.silent_uuids
         self._devices = {uuid: readings for uuid, readings in self._devices.items() if uuid in running}
@@ -86,11 +86,11 @@ class Latest:
             self.processes = sample.processes
 
     def readings(self, uuid: str) -> Mapping[str, Reading]:
-        """Return the latest readings of one card; empty if the card is not running."""
+        """Return the latest readings of one GPU; empty if the GPU is not running."""
         return self._devices.get(uuid, {})
 
     def reading(self, uuid: str, name: str) -> Reading:
-        """Return the latest reading of a quantity of one card, or the cause of its absence."""
+        """Return the latest reading of a quantity of one GPU, or the cause of its absence."""
         known = self._devices.get(uuid, {}).get(name)
         if known is not None:
             return known
@@ -99,7 +99,7 @@ class Latest:
         return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, self._blocked_by or silent))
 
     def _blocking_cause(self) -> Cause | None:
-        """Return the cause of missing readings if a fault prevents reading all cards, else None."""
+        """Return the cause of missing readings if a fault prevents reading all GPUs, else None."""
         causes = (_BLOCKING_CAUSES.get(fault.kind) for fault in self.inventory.faults if fault.uuid is None)
         return next((cause for cause in causes if cause is not None), None)
 
@@ -108,7 +108,7 @@ SharingKind = Literal["mig", "mps", "time-slicing"]
 
 
 def card_sharing(device: Device, latest: Latest) -> SharingKind | None:
-    """Return how processes share a card, None if at most one computes on it."""
+    """Return how processes share a GPU, None if at most one computes on it."""
     if device.fact("mig_enabled"):
         return "mig"
     kinds = [process.kind for process in latest.processes if process.uuid == device.uuid]

@@ -27,7 +27,7 @@ class Metric(NamedTuple):
     reported_by: Literal["any", "nvidia", "others"] = "any"
 
 
-# Bounds that no card comes near: they catch values such as 0xFFFFFFFF, not unusual ones.
+# Bounds that no GPU comes near: they catch values such as 0xFFFFFFFF, not unusual ones.
 _MAX_CELSIUS: Final = 150.0
 _MAX_WATTS: Final = 10_000.0
 _MAX_MHZ: Final = 20_000.0
@@ -141,7 +141,7 @@ DEVICE_METRICS: Final = (
     Metric("fp32_active_fraction", "FP32 cores active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
     Metric("fp16_active_fraction", "FP16 cores active", "fraction", cadence="slow", most=1.0, reported_by="nvidia"),
 )
-"""Quantities of a card. The last eight exist on NVIDIA's cards from Hopper on (GPM)."""
+"""Quantities of a GPU. The last eight exist on NVIDIA's GPUs from Hopper on (GPM)."""
 
 HOST_METRICS: Final = (
     Metric("cpu_fraction", "CPU", "fraction", most=1.0),
@@ -182,13 +182,13 @@ FACTS: Final = (
     Metric("mig_first_slice", "First memory slice of this MIG instance", "count"),
     Metric("mig_memory_slices", "Memory slices of this MIG instance", "count"),
 )
-"""Fixed properties of a card."""
+"""Fixed properties of a GPU."""
 
 BY_NAME: Final = {metric.name: metric for metric in (*FACTS, *DEVICE_METRICS)}
-"""Quantities and properties of cards, by name."""
+"""Quantities and properties of GPUs, by name."""
 
 HOST_BY_NAME: Final = {metric.name: metric for metric in HOST_METRICS}
-"""Quantities of the host, by name; some cards' quantities have the same names."""
+"""Quantities of the host, by name; some GPUs' quantities have the same names."""
 
 
 def checked_reading(metric: Metric, value: float, most: float | None = None) -> Reading:
@@ -223,9 +223,9 @@ CLOCK_REASONS: Final = (
 
 
 def slowing_reasons(bits: int, utilization: float | None) -> tuple[ClockReason, ...]:
-    """Return the clock reasons in `bits` that slow a card down.
+    """Return the clock reasons in `bits` that slow a GPU down.
 
-    The power-cap bit is meaningless on an idle card: it is set at 39 W of 250 W (nvidia-smi of an
+    The power-cap bit is meaningless on an idle GPU: it is set at 39 W of 250 W (nvidia-smi of an
     RTX 2080 Super, nvidia_gpu_exporter, internal/captures, MIT).
     """
     return tuple(

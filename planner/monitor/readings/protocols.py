@@ -35,10 +35,10 @@ class SeriesSource(Protocol):
 
     @property
     def inventory(self) -> Inventory:
-        """Return the cards."""
+        """Return the GPUs."""
 
     def series(self, owner: str, metric: str, /) -> ReadingSeries:
-        """Return the readings of one quantity of a card, or of the host (`host`)."""
+        """Return the readings of one quantity of a GPU, or of the host (`host`)."""
 
 
 class DiagnosisSource(SeriesSource, Protocol):

@@ -1,4 +1,4 @@
-"""Current state of cards, host and monitor as JSON: `{"devices": [...], "host": {...}, "state": {...}}`.
+"""Current state of GPUs, host and monitor as JSON: `{"devices": [...], "host": {...}, "state": {...}}`.
 
 The names are a stable interface. An unknown quantity is null, and `missing` holds its cause.
 """
@@ -18,7 +18,7 @@ _NOT_YET = missing(Cause.NOT_YET)
 
 
 def state_report(latest: Latest) -> dict[str, Any]:
-    """Return the current state of cards, host and monitor as JSON values."""
+    """Return the current state of GPUs, host and monitor as JSON values."""
     inventory = latest.inventory
     return {
         "devices": [_device_object(device, latest) for device in inventory.devices],

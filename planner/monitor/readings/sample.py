@@ -30,11 +30,11 @@ class HostProcess(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CardProcess:
-    """One process on one card.
+    """One process on one GPU.
 
     `host` is None if the operating system does not know the process: the driver's PID belongs to another PID namespace
     (a container), or the process has just ended. `is_reliable` is False if the driver's values are impossible: more
-    memory than the card has, or memory in place of the PID.
+    memory than the GPU has, or memory in place of the PID.
     """
 
     pid: int
@@ -61,7 +61,7 @@ PROCESS_QUANTITIES: Final = (
     "encoder_fraction",
     "decoder_fraction",
 )
-"""Quantities of a process on a card, by field name; old recordings lack the last two."""
+"""Quantities of a process on a GPU, by field name; old recordings lack the last two."""
 
 
 Readings = Mapping[str, Reading]
@@ -83,7 +83,7 @@ class SamplingCost(NamedTuple):
 
 
 class Link(NamedTuple):
-    """One NVLink of a card; the errors are counted since the driver was loaded. None is not reported.
+    """One NVLink of a GPU; the errors are counted since the driver was loaded. None is not reported.
 
     The speed is of one direction.
     """
@@ -102,7 +102,7 @@ class Link(NamedTuple):
 
 
 class Xid(NamedTuple):
-    """An error that the driver reported for a card, with NVIDIA's error number."""
+    """An error that the driver reported for a GPU, with NVIDIA's error number."""
 
     uuid: str
     number: int
@@ -113,8 +113,8 @@ class Sample:
     """All readings of one instant.
 
     `monotonic_seconds` orders samples and measures durations, even if the wall clock is changed; `wall_seconds` are
-    since 1970. Cards are identified by UUID. `processes` is None if the sample does not include them. `cores` is the
-    used fraction of each CPU core. `links` are the NVLinks of the cards whose links were read for this sample.
+    since 1970. GPUs are identified by UUID. `processes` is None if the sample does not include them. `cores` is the
+    used fraction of each CPU core. `links` are the NVLinks of the GPUs whose links were read for this sample.
     """
 
     monotonic_seconds: float

@@ -25,7 +25,7 @@ from planner.monitor.readings.sample import (
 
 
 class PendingCall(NamedTuple):
-    """A driver call in progress, its card (`subject`, or empty), and its start by the monotonic clock."""
+    """A driver call in progress, its GPU (`subject`, or empty), and its start by the monotonic clock."""
 
     call: str
     subject: str

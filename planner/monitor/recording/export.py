@@ -1,6 +1,6 @@
-"""Export of recordings as tables, CSV or Parquet: one row per sample for each card and the host.
+"""Export of recordings as tables, CSV or Parquet: one row per sample for each GPU and the host.
 
-The columns are `time` (UTC), `seconds` since the first sample, `owner` (the card's UUID, or `host`), its `index` and
+The columns are `time` (UTC), `seconds` since the first sample, `owner` (the GPU's UUID, or `host`), its `index` and
 `name`, then every quantity by its name and in its unit from `metrics`. Unread and unknown values are empty; the last
 column names the implausible values in the row.
 

@@ -17,7 +17,7 @@ from planner.monitor.recording.records import Record, RecordedPlan, RecordingHea
 from planner.units import KIB, MIB
 
 MAX_LINE_BYTES: Final = 8 * MIB
-"""Maximum length of a valid line in bytes; a sample of a thousand cards is shorter."""
+"""Maximum length of a valid line in bytes; a sample of a thousand GPUs is shorter."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 # Start of every member that this program writes: gzip, deflate, no name, no time.
 _MAGIC: Final = b"\x1f\x8b\x08" + bytes(5)

@@ -38,7 +38,7 @@ _FACTS: Final = frozenset(metric.name for metric in FACTS)
 
 
 class CardLogLine(NamedTuple):
-    """Readings of one card in one log line; `card` is the card's label in the log, empty without one."""
+    """Readings of one GPU in one log line; `card` is the GPU's label in the log, empty without one."""
 
     at: datetime | None
     readings: Mapping[str, Reading]
@@ -49,7 +49,7 @@ class CardLogLine(NamedTuple):
 
 
 class TooManyCardsError(ValueError):
-    """The log names more cards than a machine can have."""
+    """The log names more GPUs than a machine can have."""
 
 
 def updates_from_lines(lines: Iterable[CardLogLine], day: date) -> Iterator[tuple[Timestamp, Inventory | Sample]]:
@@ -72,7 +72,7 @@ def updates_from_lines(lines: Iterable[CardLogLine], day: date) -> Iterator[tupl
 
 
 def _lines_by_time(lines: Iterable[CardLogLine]) -> Iterator[dict[str, CardLogLine]]:
-    """Group the lines between two mentions of the same card: one line per card at one time."""
+    """Group the lines between two mentions of the same GPU: one line per GPU at one time."""
     lines_by_card: dict[str, CardLogLine] = {}
     for line in lines:
         key = line.uuid or line.bus_id or line.card or _unnamed_card_key(line, lines_by_card)
@@ -86,14 +86,14 @@ def _lines_by_time(lines: Iterable[CardLogLine]) -> Iterator[dict[str, CardLogLi
 
 
 def _unnamed_card_key(line: CardLogLine, lines_by_card: dict[str, CardLogLine]) -> str:
-    """Return a key for a card that the log does not name: lines with the same time are of different cards."""
+    """Return a key for a GPU that the log does not name: lines with the same time are of different GPUs."""
     first = next(iter(lines_by_card.values()), None)
     is_same_time = first is not None and line.at is not None and line.at == first.at
     return str(len(lines_by_card)) if is_same_time else "0"
 
 
 class _LogCards:
-    """Cards that were named in the log lines read so far."""
+    """GPUs that were named in the log lines read so far."""
 
     def __init__(self) -> None:
         self._devices: dict[str, Device] = {}
@@ -103,7 +103,7 @@ class _LogCards:
         return tuple(self._devices.values())
 
     def uuid(self, key: str, line: CardLogLine) -> str:
-        """Return the UUID of a line's card, or a substitute, and record the card's fixed properties."""
+        """Return the UUID of a line's GPU, or a substitute, and record the GPU's fixed properties."""
         known = self._devices.get(key) or self._add_card(key, line)
         facts = {name: reading for name, reading in line.readings.items() if name in _FACTS}
         if any(known.facts.get(name) != reading for name, reading in facts.items()):
@@ -181,7 +181,7 @@ def is_recording(path: Path) -> bool:
 
 
 def import_log(path: Path, columns: str | None = None) -> MonitorRecording:
-    """Import a log: UTF-8 or UTF-16, with blank, list and `[N/A]` cells, and any number of cards.
+    """Import a log: UTF-8 or UTF-16, with blank, list and `[N/A]` cells, and any number of GPUs.
 
     `columns` names the columns of a log without a header line, separated by commas, as in `nvidia-smi --query-gpu`.
 
@@ -284,7 +284,7 @@ class _LogTable:
         self._at: datetime | None = None
 
     def lines(self) -> Iterator[CardLogLine]:
-        """Yield the card readings in each line."""
+        """Yield the GPU readings in each line."""
         for row in filter(None, map(self._split_line, self._rows)):
             if (header := parse_header(row)) is not None:
                 self._header = header
@@ -312,7 +312,7 @@ class _LogTable:
         return at is not None or row[0].lower() in ("id", "idx", "yyyymmdd", "hh:mm:ss") or row[0].startswith("# ")
 
     def _row_readings(self, row: list[str]) -> Iterator[CardLogLine]:
-        """Yield the card readings in a row; a row that does not fit the header counts as unreadable."""
+        """Yield the GPU readings in a row; a row that does not fit the header counts as unreadable."""
         header = self._header
         if header is None and not self.bad_lines and any(parse_unit(cell) is not None for cell in row):
             self.unnamed_row = row
@@ -362,7 +362,7 @@ _MISSING_COMMA: Final = re.compile(r"([\"\dleE}\]])([ \t\r]*\n\s*\")")
 
 
 def _read_nvtop(text: str) -> Iterator[CardLogLine]:
-    """Yield the readings of each card in each nvtop snapshot; an incomplete last snapshot is left out."""
+    """Yield the readings of each GPU in each nvtop snapshot; an incomplete last snapshot is left out."""
     for snapshot in json_values(_MISSING_COMMA.sub(r"\1,\2", text)):
         cards = snapshot.get("gpus") if isinstance(snapshot, dict) else snapshot
         for number, card in enumerate(cards if isinstance(cards, list) else ()):

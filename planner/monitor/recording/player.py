@@ -52,7 +52,7 @@ class Player:
                 sample = timed.update if sample is None else _merge_samples(sample, timed.update)
         if inventory is not None and sample is not None:
             running = {device.uuid for device in inventory.devices if device.state == "running"}
-            # A card that was lost in the meantime has no readings any more.
+            # A GPU that was lost in the meantime has no readings any more.
             devices = {uuid: readings for uuid, readings in sample.devices.items() if uuid in running}
             sample = replace(sample, devices=devices)
         return tuple(update for update in (inventory, sample) if update is not None)

@@ -20,7 +20,7 @@ from planner.parsing import parse_json
 from planner.storage import UnreadableFileError
 
 MAX_CARDS_PER_MACHINE: Final = 1024
-"""Maximum number of cards in one machine; a line with more cards is not valid."""
+"""Maximum number of GPUs in one machine; a line with more GPUs is not valid."""
 _CARD_METRIC_NAMES: Final = frozenset(BY_NAME)
 _HOST_METRIC_NAMES: Final = frozenset(HOST_BY_NAME)
 # Far above any time or reading, but sums of such numbers are still finite.

@@ -1,11 +1,12 @@
-"""Summary of a recording or history: energy, cost, means, peaks, time slowed down, and diagnoses, per card."""
+"""Summary of a recording or history: energy, cost, means, peaks, time slowed down, and diagnoses, per GPU."""
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from planner.base import Stop
 from planner.monitor.diagnosis.tracker import VerdictTimeline
 from planner.monitor.energy import card_energy
 from planner.monitor.history import History
@@ -15,11 +16,11 @@ from planner.monitor.readings.metrics import slowing_reasons
 from planner.monitor.readings.protocols import Numbers, ReadingSeries, SeriesSource
 from planner.monitor.readings.sample import Sample, late_seconds
 from planner.monitor.recording.recording import MonitorRecording
+from planner.units import JOULES_PER_KWH, SECONDS_PER_DAY
 
 _LEAST_INTERVAL_SECONDS: Final = 5.0
-# A diagnosis of a card takes a millisecond: with this many, a day of eight cards takes three seconds.
+# A diagnosis of a GPU takes a millisecond: with this many, a day of eight GPUs takes three seconds.
 _MOST_DIAGNOSES: Final = 360
-_DAY_SECONDS: Final = 86_400.0
 # Added to the recording's length, so that the history still has the first reading when the last is loaded.
 _SLACK_SECONDS: Final = 60.0
 
@@ -33,9 +34,9 @@ class DiagnosedTime(NamedTuple):
     first_wall_seconds: float
 
 
-def diagnosed_history(recording: MonitorRecording, is_stopped: Callable[[], bool] = lambda: False) -> History:
+def diagnosed_history(recording: MonitorRecording, is_stopped: Stop = lambda: False) -> History:
     """Return the history of a recording with its diagnoses and marks; incomplete if `is_stopped` becomes true."""
-    history = History(max(_DAY_SECONDS, recording.seconds + _SLACK_SECONDS))
+    history = History(max(SECONDS_PER_DAY, recording.seconds + _SLACK_SECONDS))
     timeline, due = VerdictTimeline(history), float("-inf")
     interval = max(_LEAST_INTERVAL_SECONDS, recording.seconds / _MOST_DIAGNOSES)
     for update in recording:
@@ -51,7 +52,7 @@ def diagnosed_history(recording: MonitorRecording, is_stopped: Callable[[], bool
 
 
 def diagnosed_times(history: History) -> tuple[DiagnosedTime, ...]:
-    """Return how long each kind of verdict lasted, the longest first; a lost card is not a span and not included."""
+    """Return how long each kind of verdict lasted, the longest first; a lost GPU is not a span and not included."""
     if history.start is None or history.end is None:
         return ()
     found: dict[str, DiagnosedTime] = {}
@@ -67,8 +68,6 @@ def diagnosed_times(history: History) -> tuple[DiagnosedTime, ...]:
     return tuple(sorted(found.values(), key=lambda each: -each.seconds))
 
 
-JOULES_PER_KWH: Final = 3.6e6
-"""Joules per kilowatt-hour: 1,000 W for 3,600 s."""
 SUMMARIZED_METRICS: Final = (
     "utilization_fraction",
     "memory_controller_fraction",
@@ -90,9 +89,9 @@ class Statistic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CardSummary:
-    """Summary of one card over the `seconds` during which the card was read.
+    """Summary of one GPU over the `seconds` during which the GPU was read.
 
-    `energy_joules` is from the card's own counter, or, if `is_estimated`, integrated from its power where the counter
+    `energy_joules` is from the GPU's own counter, or, if `is_estimated`, integrated from its power where the counter
     is missing or stands still; `usd` is the cost of this energy. `statistics` are by metric name, `slowed_seconds` by
     the name of the clock reason.
     """
@@ -108,7 +107,7 @@ class CardSummary:
 
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
-    """Summary of all cards; energy and cost exclude the host. `diagnoses` are of a recording only."""
+    """Summary of all GPUs; energy and cost exclude the host. `diagnoses` are of a recording only."""
 
     cards: tuple[CardSummary, ...]
     usd_per_kwh: float | None
@@ -116,7 +115,7 @@ class RecordingSummary:
 
     @property
     def energy_joules(self) -> float | None:
-        """Return the total energy of all cards with known energy, None if there are none."""
+        """Return the total energy of all GPUs with known energy, None if there are none."""
         known = [card.energy_joules for card in self.cards if card.energy_joules is not None]
         return sum(known) if known else None
 
@@ -132,7 +131,7 @@ class RecordingSummary:
 
     @property
     def is_estimated(self) -> bool:
-        """Return whether any card's energy is integrated from reported power."""
+        """Return whether any GPU's energy is integrated from reported power."""
         return any(card.is_estimated for card in self.cards)
 
 
@@ -149,7 +148,7 @@ def summarize_recording(
     2312.02741), so integrated energy is an estimate.
     """
     series = _RecordedSeries(source) if isinstance(source, MonitorRecording) else source
-    # The energy of a MIG instance is part of its card's energy.
+    # The energy of a MIG instance is part of its GPU's energy.
     cards = (_card_summary(device, series, usd_per_kwh) for device in series.inventory.devices)
     if diagnosed is None and isinstance(source, MonitorRecording):
         diagnosed = diagnosed_history(source)
@@ -162,7 +161,7 @@ class _ReadingColumn(NamedTuple):
 
 
 class _RecordedSeries:
-    """Readings of a recording as time series, including cards that were removed."""
+    """Readings of a recording as time series, including GPUs that were removed."""
 
     def __init__(self, recording: MonitorRecording) -> None:
         self._columns: dict[tuple[str, str], _ReadingColumn] = {}
@@ -239,7 +238,7 @@ def _max_pause_seconds(times: Numbers) -> float:
 
 
 def _slowed_seconds(source: SeriesSource, uuid: str) -> dict[str, float]:
-    """Return the seconds during which each clock reason slowed the card; a reason holds until the next reading."""
+    """Return the seconds during which each clock reason slowed the GPU; a reason holds until the next reading."""
     bits, use = source.series(uuid, "clock_reasons"), source.series(uuid, "utilization_fraction")
     use_at = dict(zip(map(float, use.times), map(float, use.values), strict=True))
     late = _max_pause_seconds(bits.times)

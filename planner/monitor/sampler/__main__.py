@@ -34,7 +34,7 @@ from planner.monitor.readings.wire import (
     sample_line,
 )
 from planner.monitor.sampler.all_cards import AllCards, SourceWatch, card_sources
-from planner.monitor.sampler.watch import CardWatch
+from planner.monitor.sampler.nvidia_watch import NvidiaWatch
 from planner.monitor.settings import BackOff, SamplerSettings, clamp_interval
 
 PARENT_GONE_EXIT_CODE: Final = 74
@@ -104,14 +104,14 @@ def redirect_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open for as long as the process
 
 
-# Share of an interval that slow readings may take before further cards must wait.
+# Share of an interval that slow readings may take before further GPUs must wait.
 _SLOW_SHARE: Final = 0.25
 # This process's memory changes slowly.
 _MEMORY_SECONDS: Final = 10.0
 
 
 class Sampler:
-    """Samples the host and its cards periodically, until stopped."""
+    """Samples the host and its GPUs periodically, until stopped."""
 
     def __init__(self, cards: AllCards, settings: SamplerSettings) -> None:
         self._cards, self._settings = cards, settings
@@ -245,7 +245,7 @@ def run_for_other_machine() -> NoReturn:
 def _run_sampler(settings: SamplerSettings, channel: ParentChannel) -> NoReturn:
     root = Path(os.environ.get(ROOT_VARIABLE, "/"))
     environment, pci_devices = detect_environment(root), root / PCI_DEVICES.relative_to("/")
-    nvidia = CardWatch(
+    nvidia = NvidiaWatch(
         environment,
         nvidia_sleep_policy(pci_devices),
         first_try=monotonic() + settings.driver_after_seconds,

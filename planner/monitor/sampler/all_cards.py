@@ -1,4 +1,4 @@
-"""All cards of this machine: those of NVIDIA's driver, and those of all other sources, each card once."""
+"""All GPUs of this machine: those of NVIDIA's driver, and those of all other sources, each GPU once."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from planner.monitor.readings.metrics import DEVICE_METRICS
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess
 from planner.monitor.readings.wire import PendingCall
-from planner.monitor.sampler.watch import CardWatch, SweepResult
+from planner.monitor.sampler.nvidia_watch import NvidiaWatch, SweepResult
 from planner.monitor.settings import BackOff
 from planner.monitor.sources.amd_smi import AMD_SMI
 from planner.monitor.sources.drm import DrmSource
@@ -26,9 +26,9 @@ from planner.monitor.sources.source import CardGoneError, CardSource, SourceFail
 
 
 class SourceWatch:
-    """The cards of one source; a card that is gone stays listed as lost, and is read again as soon as it is found.
+    """The GPUs of one source; a GPU that is gone stays listed as lost, and is read again as soon as it is found.
 
-    A call that lasts longer than `hang_seconds` makes its card silent, while the others are read. Cards are looked for
+    A call that lasts longer than `hang_seconds` makes its GPU silent, while the others are read. GPUs are looked for
     every `find_seconds`; after a failure, at the pauses of `retry`.
     """
 
@@ -47,7 +47,7 @@ class SourceWatch:
     def sweep(
         self, now: float, wall: float, *, slow: bool, processes: bool
     ) -> tuple[dict[str, dict[str, Reading]], tuple[CardProcess, ...]]:
-        """Read every card, those that change slowly only if asked for, and if asked for the processes on them."""
+        """Read every GPU, those that change slowly only if asked for, and if asked for the processes on them."""
         self._reader.end_pauses(now)
         found: tuple[dict[str, dict[str, Reading]], tuple[CardProcess, ...]] = {}, ()
         try:
@@ -59,14 +59,14 @@ class SourceWatch:
         except HangingCallError:
             pass
         except (OSError, ValueError) as error:
-            # What one source trips over must not hide the cards of the others.
+            # What one source trips over must not hide the GPUs of the others.
             self._next_find = now + self._retry.next_seconds()
             self.faults.note(Fault(FaultKind.SOURCE_FAILED, wall, detail=f"{type(error).__name__}: {error}"))
         self._note_silence(now, wall)
         return found
 
     def close(self) -> None:
-        """Give back what the source keeps busy, unless a call hangs; the next sweep looks for cards again."""
+        """Give back what the source keeps busy, unless a call hangs; the next sweep looks for GPUs again."""
         if not self.is_hanging:
             self.source.close()
         self._reader.close()
@@ -132,7 +132,7 @@ class SourceWatch:
                 self.faults.clear(FaultKind.CARD_NOT_ANSWERING, uuid=uuid)
 
 
-# What says no more than that this machine has no NVIDIA card, if it has others.
+# What says no more than that this machine has no NVIDIA GPU, if it has others.
 _NO_NVIDIA: Final = frozenset(
     {FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY, FaultKind.NO_BINDING, FaultKind.WRONG_BINDING, FaultKind.NO_CARDS}
 )
@@ -140,22 +140,22 @@ _NOT_REPORTED: Final = {metric.name: missing(Cause.NOT_SUPPORTED) for metric in 
 
 
 class AllCards:
-    """Sampling of all cards; `nvidia_cards` returns the NVIDIA cards that the system lists, by PCI address.
+    """Sampling of all GPUs; `nvidia_cards` returns the NVIDIA GPUs that the system lists, by PCI address.
 
-    NVIDIA's driver is asked first, then the sources in their order. Of a card that several of them report, the first
+    NVIDIA's driver is asked first, then the sources in their order. Of a GPU that several of them report, the first
     that reports a quantity counts.
     """
 
     def __init__(
         self,
-        nvidia: CardWatch,
+        nvidia: NvidiaWatch,
         sources: Sequence[SourceWatch],
         nvidia_cards: Callable[[], Mapping[str, PowerState]],
     ) -> None:
         self._nvidia, self._sources, self._nvidia_cards = nvidia, sources, nvidia_cards
         self._is_released = False
         self._indexes: dict[str, int] = {}
-        # The UUID under which a card is shown, by the UUID that a source gives it.
+        # The UUID under which a GPU is shown, by the UUID that a source gives it.
         self._shown: dict[str, str] = {}
         self._has_nvidia: bool | None = None
 
@@ -184,7 +184,7 @@ class AllCards:
         return (*(() if nvml is None else (nvml,)), *(watch.source.calls for watch in self._sources))
 
     def inventory(self) -> Inventory:
-        """Return the current inventory: NVIDIA's cards with the driver's numbers, and then all others."""
+        """Return the current inventory: NVIDIA's GPUs with the driver's numbers, and then all others."""
         inventory = self._nvidia.inventory()
         listed, faults = {device.uuid: device for device in inventory.devices}, list(inventory.faults)
         for watch in self._sources:
@@ -199,7 +199,7 @@ class AllCards:
         return replace(inventory, devices=sort_devices(listed.values()), faults=_distinct(faults))
 
     def _as_shown_fault(self, fault: Fault, added: Mapping[str, Device], listed: Mapping[str, Device]) -> Fault | None:
-        """Return a source's fault as one of the shown card; None if another source of `added` cards knows better."""
+        """Return a source's fault as one of the shown GPU; None if another source of `added` GPUs knows better."""
         uuid = fault.uuid or ""
         shown = replace(fault, uuid=self._shown.get(uuid, fault.uuid))
         if uuid not in added or fault.kind is FaultKind.IMPLAUSIBLE:
@@ -230,7 +230,7 @@ class AllCards:
             watch.close()
 
     def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> SweepResult:
-        """Read every card; see `CardWatch.sweep`."""
+        """Read every GPU; see `NvidiaWatch.sweep`."""
         result = self._nvidia.sweep(now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds)
         if self._is_released or not self._sources:
             return result
@@ -253,17 +253,17 @@ class AllCards:
         return replace(process, uuid=self._shown.get(process.uuid, process.uuid))
 
     def _note_shown(self) -> None:
-        """Find out which cards several sources report."""
+        """Find out which GPUs several sources report."""
         listed = {device.uuid: device for device in self._nvidia.inventory().devices}
         for watch in self._sources:
             for device in watch.devices.values():
                 self._add_device(listed, device)
 
     def _add_device(self, listed: dict[str, Device], device: Device) -> bool:
-        """List a card of a source, or complete the one that is listed already; return whether it was."""
+        """List a GPU of a source, or complete the one that is listed already; return whether it was."""
         same = next((known for known in listed.values() if _is_same_card(known, device)), None)
         if same is None:
-            # A number once given stays, but NVIDIA's cards keep those of their driver.
+            # A number once given stays, but NVIDIA's GPUs keep those of their driver.
             taken = {known.index for known in listed.values() if known.mig_parent is None}
             index = self._indexes.get(device.uuid)
             if index is None or index in taken:
@@ -279,14 +279,14 @@ class AllCards:
         return True
 
     def _needs_nvidia(self, faults: Sequence[Fault]) -> bool:
-        """Return whether the system lists an NVIDIA card, whose driver is then missed."""
+        """Return whether the system lists an NVIDIA GPU, whose driver is then missed."""
         if self._has_nvidia is None and any(fault.kind in _NO_NVIDIA for fault in faults):
             self._has_nvidia = bool(self._nvidia_cards())
         return bool(self._has_nvidia)
 
 
 def _is_same_card(known: Device, device: Device) -> bool:
-    """Return whether a card is one that is known: at the same place, or the one GPU that has no place of its own."""
+    """Return whether a GPU is one that is known: at the same place, or the one GPU that has no place of its own."""
     if known.mig_parent is not None:
         return False
     if known.pci_bus_id and device.pci_bus_id:
@@ -314,7 +314,7 @@ def _distinct(faults: Sequence[Fault]) -> tuple[Fault, ...]:
 def card_sources(root: Path, environment: HostEnvironment) -> tuple[CardSource, ...]:
     """Return the sources; `root` is the root of the file system.
 
-    What the kernel shows comes first, since it names the cards and their processes; vendors' libraries add to it.
+    What the kernel shows comes first, since it names the GPUs and their processes; vendors' libraries add to it.
     """
     drm = DrmSource(root, HostProcesses(), sees_same_pids=not environment.is_wsl)
     return drm, LibrarySource(root, AMD_SMI), LibrarySource(root, LEVEL_ZERO), jetson_source(root), apple_source()

@@ -1,4 +1,4 @@
-"""Discovery of cards and MIG instances, with their fixed properties."""
+"""Discovery of GPUs and MIG instances, with their fixed properties."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ _COMPUTED_FACTS: Final[tuple[tuple[str, str, Callable[[Any], float]], ...]] = (
 
 
 class DiscoveredDevice(NamedTuple):
-    """A card or MIG instance that responds, with its NVML handle."""
+    """A GPU or MIG instance that responds, with its NVML handle."""
 
     device: Device
     handle: Handle
@@ -30,17 +30,17 @@ class DiscoveredDevice(NamedTuple):
 
 
 class UnreachableCard(NamedTuple):
-    """A card that the driver counts but cannot open, with its index."""
+    """A GPU that the driver counts but cannot open, with its index."""
 
     number: int
     failure: NvmlFailure
 
 
 def find_devices(nvml: Nvml) -> Iterator[DiscoveredDevice | UnreachableCard]:
-    """Yield every card that the driver counts, each followed by its MIG instances.
+    """Yield every GPU that the driver counts, each followed by its MIG instances.
 
     Raises:
-        NvmlFailure: If the cards cannot be counted.
+        NvmlFailure: If the GPUs cannot be counted.
         SessionOverError: If the NVML session becomes invalid.
     """
     for index in range(nvml.call("nvmlDeviceGetCount", "")):
@@ -60,10 +60,10 @@ def find_devices(nvml: Nvml) -> Iterator[DiscoveredDevice | UnreachableCard]:
 
 
 def instance_uuids(nvml: Nvml, uuid: str, handle: Handle) -> frozenset[str]:
-    """Return the UUIDs of a card's current MIG instances.
+    """Return the UUIDs of a GPU's current MIG instances.
 
     Raises:
-        NvmlFailure: If the card does not report its MIG mode.
+        NvmlFailure: If the GPU does not report its MIG mode.
     """
     if not nvml.call("nvmlDeviceGetMigMode", uuid, handle)[0]:
         return frozenset()
@@ -148,7 +148,7 @@ def _profile_name(attributes: Mapping[str, Reading]) -> str:
 
 
 def _read_name(nvml: Nvml, uuid: str, handle: Handle, fallback: str) -> tuple[str, str | None]:
-    """Return a printable name of a card, and the driver's raw name if that is not valid text."""
+    """Return a printable name of a GPU, and the driver's raw name if that is not valid text."""
     try:
         return nvml.call_for_text("nvmlDeviceGetName", uuid, handle), None
     except NvmlFailure as failure:

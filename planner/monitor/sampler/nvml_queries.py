@@ -1,4 +1,4 @@
-"""NVML queries as data, the calls that read each metric, with scale factors; and how they are put to one card.
+"""NVML queries as data, the calls that read each metric, with scale factors; and how they are put to one GPU.
 
 The numbers are NVML's own (nvml.h): clocks (SM 1, memory 2), sensors (0), thresholds, directions, field values and GPM
 metrics.
@@ -22,6 +22,7 @@ from planner.monitor.nvml import (
 )
 from planner.monitor.readings.metrics import BY_NAME, Metric, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.units import MILLI, NANO, PER_CENT
 
 EVERY_LINK: Final = 0xFFFFFFFF
 """Scope of NVLink counters that sums all links (nvml.h, at NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX)."""
@@ -49,9 +50,6 @@ class FieldQuery(NamedTuple):
 
 
 # Division gives the nearest number: 57 / 100 is 0.57, while 57 * 0.01 is not.
-_PER_CENT: Final = 100
-_MILLI: Final = 1000
-_NANO: Final = 10**9
 _KIB: Final = 1 / 1024
 _KB: Final = 1 / 1000
 
@@ -60,37 +58,37 @@ FAST_QUERIES: Final = (
         "temperature_celsius",
         (("nvmlDeviceGetTemperatureV", 0), ("nvmlDeviceGetTemperature", 0)),
     ),
-    NvmlQuery("power_reported_watts", (("nvmlDeviceGetPowerUsage",),), _MILLI),
+    NvmlQuery("power_reported_watts", (("nvmlDeviceGetPowerUsage",),), MILLI),
     NvmlQuery("sm_clock_mhz", (("nvmlDeviceGetClockInfo", 1),)),
     NvmlQuery("memory_clock_mhz", (("nvmlDeviceGetClockInfo", 2),)),
     NvmlQuery(
         "clock_reasons",
         (("nvmlDeviceGetCurrentClocksEventReasons",), ("nvmlDeviceGetCurrentClocksThrottleReasons",)),
     ),
-    NvmlQuery("encoder_fraction", (("nvmlDeviceGetEncoderUtilization",),), _PER_CENT, 0),
-    NvmlQuery("decoder_fraction", (("nvmlDeviceGetDecoderUtilization",),), _PER_CENT, 0),
+    NvmlQuery("encoder_fraction", (("nvmlDeviceGetEncoderUtilization",),), PER_CENT, 0),
+    NvmlQuery("decoder_fraction", (("nvmlDeviceGetDecoderUtilization",),), PER_CENT, 0),
 )
 
 SLOW_QUERIES: Final = (
-    NvmlQuery("fan_fraction", (("nvmlDeviceGetFanSpeed",),), _PER_CENT),
+    NvmlQuery("fan_fraction", (("nvmlDeviceGetFanSpeed",),), PER_CENT),
     NvmlQuery("performance_state", (("nvmlDeviceGetPerformanceState",),)),
     # 0 mains, 1 battery, 2 an adapter that is too weak (nvml.h, NVML_POWER_SOURCE_*).
     NvmlQuery("power_source", (("nvmlDeviceGetPowerSource",),)),
-    NvmlQuery("power_limit_watts", (("nvmlDeviceGetEnforcedPowerLimit",),), _MILLI),
+    NvmlQuery("power_limit_watts", (("nvmlDeviceGetEnforcedPowerLimit",),), MILLI),
     NvmlQuery("temperature_margin_celsius", (("nvmlDeviceGetMarginTemperature",),)),
     # Each call measures for 20 ms and returns KB/s.
     NvmlQuery("pcie_transmit_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 0),), _KB),
     NvmlQuery("pcie_receive_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 1),), _KB),
     NvmlQuery("pcie_generation", (("nvmlDeviceGetCurrPcieLinkGeneration",),)),
     NvmlQuery("pcie_width", (("nvmlDeviceGetCurrPcieLinkWidth",),)),
-    NvmlQuery("jpeg_fraction", (("nvmlDeviceGetJpgUtilization",),), _PER_CENT, 0),
-    NvmlQuery("ofa_fraction", (("nvmlDeviceGetOfaUtilization",),), _PER_CENT, 0),
+    NvmlQuery("jpeg_fraction", (("nvmlDeviceGetJpgUtilization",),), PER_CENT, 0),
+    NvmlQuery("ofa_fraction", (("nvmlDeviceGetOfaUtilization",),), PER_CENT, 0),
 )
 
 FAST_FIELD_QUERIES: Final = (
-    FieldQuery("energy_joules", 83, _MILLI),
+    FieldQuery("energy_joules", 83, MILLI),
     FieldQuery("memory_temperature_celsius", 82),
-    FieldQuery("power_capped_fraction", 74, _NANO, is_counter=True),
+    FieldQuery("power_capped_fraction", 74, NANO, is_counter=True),
 )
 
 THERMAL_METRICS: Final = ("software_thermal_fraction", "hardware_thermal_fraction")
@@ -109,7 +107,7 @@ def thermal_field_queries(driver_version: str) -> tuple[FieldQuery, ...]:
     version = tuple(int(part) for part in driver_version.split(".") if part.isdigit())
     fields: tuple[int, ...] = next((fields for since, fields in _THERMAL_FIELDS if version >= since), ())
     return tuple(
-        FieldQuery(name, field, _NANO, is_counter=True) for name, field in zip(THERMAL_METRICS, fields, strict=False)
+        FieldQuery(name, field, NANO, is_counter=True) for name, field in zip(THERMAL_METRICS, fields, strict=False)
     )
 
 
@@ -139,11 +137,11 @@ RARE_FIELD_QUERIES: Final = (
 )
 
 LINK_COUNT_FIELD: Final = 91
-"""Number of the field with the number of a card's NVLinks (NVML_FI_DEV_NVLINK_LINK_COUNT)."""
+"""Number of the field with the number of a GPU's NVLinks (NVML_FI_DEV_NVLINK_LINK_COUNT)."""
 LINK_FIELDS: Final = (165, 164, 161, 162, 163)
 """Fields of one NVLink, its number as their scope: state, speed in MB/s, and errors: replays, recoveries, CRC."""
 LINK_METRICS: Final = ("nvlink_active_links", "nvlink_errors")
-"""Quantities that are summed over a card's NVLinks."""
+"""Quantities that are summed over a GPU's NVLinks."""
 FABRIC_STATE: Final = "fabric_state"
 
 GPM_METRICS: Final = (
@@ -160,9 +158,9 @@ GPM_METRICS: Final = (
 
 FACT_QUERIES: Final = (
     NvmlQuery("bar1_total_bytes", (("nvmlDeviceGetBAR1MemoryInfo",),), place="bar1Total"),
-    NvmlQuery("power_default_watts", (("nvmlDeviceGetPowerManagementDefaultLimit",),), _MILLI),
-    NvmlQuery("power_least_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 0),
-    NvmlQuery("power_most_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 1),
+    NvmlQuery("power_default_watts", (("nvmlDeviceGetPowerManagementDefaultLimit",),), MILLI),
+    NvmlQuery("power_least_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), MILLI, 0),
+    NvmlQuery("power_most_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), MILLI, 1),
     NvmlQuery("sm_clock_most_mhz", (("nvmlDeviceGetMaxClockInfo", 1),)),
     NvmlQuery("memory_clock_most_mhz", (("nvmlDeviceGetMaxClockInfo", 2),)),
     NvmlQuery("shutdown_celsius", (("nvmlDeviceGetTemperatureThreshold", 0),)),
@@ -194,7 +192,7 @@ HIDDEN_BY_MIG: Final = frozenset(
         "remapping_failed",
     }
 )
-"""Quantities that a card does not report in MIG mode, although it does otherwise.
+"""Quantities that a GPU does not report in MIG mode, although it does otherwise.
 
 **Source** nvidia-smi of an H100 and an H200 with and without MIG, driver 590.48.01 (nvidia_gpu_exporter,
 internal/captures, MIT).
@@ -208,7 +206,7 @@ _PERMANENT_CAUSES: Final = frozenset({Cause.NOT_SUPPORTED, Cause.MISSING_SYMBOL,
 
 
 class CardLostError(Exception):
-    """The card no longer responds, or requires a reset, and must not be queried again."""
+    """The GPU no longer responds, or requires a reset, and must not be queried again."""
 
     def __init__(self, uuid: str, failure: NvmlFailure) -> None:
         super().__init__(str(failure))
@@ -221,7 +219,7 @@ class SessionOverError(Exception):
 
 
 class CardQueries:
-    """Queries to one card; unsupported quantities are not queried again."""
+    """Queries to one GPU; unsupported quantities are not queried again."""
 
     def __init__(self, nvml: Nvml, uuid: str, handle: Handle, *, in_mig_mode: bool = False) -> None:
         self.nvml, self.uuid, self.handle = nvml, uuid, handle
@@ -234,7 +232,7 @@ class CardQueries:
         """Return the reading of one quantity, or the cause of its absence.
 
         Raises:
-            CardLostError: If the card is lost.
+            CardLostError: If the GPU is lost.
             SessionOverError: If the session is invalid.
         """
         last_failure: NvmlFailure | None = None
@@ -256,7 +254,7 @@ class CardQueries:
         """Return a reading without a value after a failed call, with the cause of the failure.
 
         Raises:
-            CardLostError: If the card is lost.
+            CardLostError: If the GPU is lost.
             SessionOverError: If the session is invalid.
         """
         if failure.code in CARD_GONE_CODES or failure.code == RESET_REQUIRED:
@@ -290,7 +288,7 @@ class CardQueries:
         self._has_answered.add(name)
 
     def _raise_if_handle_is_stale(self) -> None:
-        """Check that the handle still refers to this card, after the card rejected a query."""
+        """Check that the handle still refers to this GPU, after the GPU rejected a query."""
         try:
             uuid = self.nvml.call_for_text("nvmlDeviceGetUUID", self.uuid, self.handle)
         except NvmlFailure as failure:

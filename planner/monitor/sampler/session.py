@@ -1,4 +1,4 @@
-"""One NVML session, from initialization to shutdown: its cards and their processes."""
+"""One NVML session, from initialization to shutdown: its GPUs and their processes."""
 
 from collections.abc import Container, Mapping
 from contextlib import suppress
@@ -22,9 +22,10 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import PROCESS_QUANTITIES, CardProcess, Link, ProcessKind, Xid
-from planner.monitor.sampler.card import Card
+from planner.monitor.sampler.card_reader import CardReader
 from planner.monitor.sampler.discovery import UnreachableCard, find_devices, instance_uuids
 from planner.monitor.sampler.nvml_queries import CardLostError
+from planner.units import PER_CENT
 
 
 class DriverVersions(NamedTuple):
@@ -55,7 +56,6 @@ def _text_or_empty(nvml: Nvml, call: str) -> str:
 
 
 _KINDS: Final[tuple[ProcessKind, ...]] = get_args(ProcessKind)
-_PER_CENT: Final = 100
 # The largest number of a process on 64-bit Linux (PID_MAX_LIMIT, include/linux/threads.h); Windows stays far below.
 _LARGEST_PID: Final = 2**22
 
@@ -64,17 +64,17 @@ _NO_UTILIZATION: Final = dict.fromkeys(PROCESS_QUANTITIES[1:], missing(Cause.NOT
 
 
 class CardProcesses:
-    """Lists the processes on cards; `sees_same_pids` is False if the driver's PIDs belong to another PID namespace."""
+    """Lists the processes on GPUs; `sees_same_pids` is False if the driver's PIDs belong to another PID namespace."""
 
     def __init__(self, nvml: Nvml, host: HostProcesses, *, sees_same_pids: bool) -> None:
         self._nvml, self._host, self._sees_same_pids = nvml, host, sees_same_pids
         self._last_utilization_microseconds: dict[str, int] = {}
 
-    def read(self, card: Card) -> list[CardProcess]:
-        """Return the processes on one card, without duplicates.
+    def read(self, card: CardReader) -> list[CardProcess]:
+        """Return the processes on one GPU, without duplicates.
 
         Raises:
-            CardLostError: If the card is lost.
+            CardLostError: If the GPU is lost.
             SessionOverError: If the session is invalid.
         """
         listed = {
@@ -85,14 +85,14 @@ class CardProcesses:
         use, total = self._process_utilization(card), card.device.fact("memory_total_bytes")
         return [self._card_process(card.device.uuid, process, kind, use, total) for process, kind in listed.values()]
 
-    def _listed_processes(self, card: Card, kind: ProcessKind) -> list[ListedProcess]:
+    def _listed_processes(self, card: CardReader, kind: ProcessKind) -> list[ListedProcess]:
         try:
             return self._nvml.listed_processes(card.device.uuid, card.handle, kind)
         except NvmlFailure as failure:
             card.check_failure(failure)
             return []
 
-    def _process_utilization(self, card: Card) -> _ProcessUtilization:
+    def _process_utilization(self, card: CardReader) -> _ProcessUtilization:
         """Return the latest SM and memory controller utilization since the previous reading, by PID."""
         uuid = card.device.uuid
         since = self._last_utilization_microseconds.get(uuid, 0)
@@ -107,7 +107,7 @@ class CardProcesses:
         self._last_utilization_microseconds[uuid] = max([since, *(sample.microseconds for sample in samples)])
         return {
             sample.pid: {
-                name: checked_reading(BY_NAME["utilization_fraction"], percent / _PER_CENT)
+                name: checked_reading(BY_NAME["utilization_fraction"], percent / PER_CENT)
                 for name, percent in zip(PROCESS_QUANTITIES[1:], sample[2:], strict=True)
             }
             for sample in sorted(samples, key=lambda sample: sample.microseconds)
@@ -137,14 +137,14 @@ _UNREACHABLE: Final = {NO_PERMISSION: FaultKind.NO_PERMISSION, RESET_REQUIRED: F
 class NvmlSession:
     """An open NVML session.
 
-    Reading methods raise `SessionOverError` when NVML must be initialized again. A lost card is never queried again;
-    all other cards are.
+    Reading methods raise `SessionOverError` when NVML must be initialized again. A lost GPU is never queried again;
+    all other GPUs are.
     """
 
     def __init__(self, nvml: Nvml, processes: CardProcesses) -> None:
         self._nvml, self._processes = nvml, processes
-        self._cards: dict[str, Card] = {}
-        # Including lost cards: their events may arrive after the loss.
+        self._cards: dict[str, CardReader] = {}
+        # Including lost GPUs: their events may arrive after the loss.
         self._handles: list[tuple[Handle, str]] = []
         self._events: Any = None
         self._card_count = 0
@@ -155,16 +155,16 @@ class NvmlSession:
 
     @property
     def responding(self) -> tuple[str, ...]:
-        """Return the UUIDs of the cards that are not lost."""
+        """Return the UUIDs of the GPUs that are not lost."""
         return tuple(self._cards)
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """Return the responding cards, then the lost cards."""
+        """Return the responding GPUs, then the lost GPUs."""
         return (*(card.device for card in self._cards.values()), *self.lost.values())
 
     def open(self, wall: float) -> None:
-        """Initialize NVML and discover the cards; `wall` is in seconds since 1970.
+        """Initialize NVML and discover the GPUs; `wall` is in seconds since 1970.
 
         Raises:
             NvmlFailure: If NVML cannot be initialized.
@@ -176,7 +176,7 @@ class NvmlSession:
                 if isinstance(device, UnreachableCard):
                     self._note_unreachable(device, wall)
                 else:
-                    self._cards[device.device.uuid] = Card(self._nvml, device, self.versions.driver)
+                    self._cards[device.device.uuid] = CardReader(self._nvml, device, self.versions.driver)
                     self._handles.append((device.handle, device.device.uuid))
             self._card_count = self._nvml.call("nvmlDeviceGetCount", "")
             self._register_xid_events()
@@ -198,13 +198,13 @@ class NvmlSession:
     def read(
         self, now: float, wall: float, *, slow: bool, budget_seconds: float, silent: Container[str] = ()
     ) -> dict[str, dict[str, Reading]]:
-        """Return the readings of every responding card, by UUID and quantity, except those of `silent` cards.
+        """Return the readings of every responding GPU, by UUID and quantity, except those of `silent` GPUs.
 
-        `slow` also reads slow quantities: from at least one card, from further cards within `budget_seconds`, and
-        from the remaining cards at the next call.
+        `slow` also reads slow quantities: from at least one GPU, from further GPUs within `budget_seconds`, and
+        from the remaining GPUs at the next call.
         """
         if slow:
-            # Cards that are still pending come first.
+            # GPUs that are still pending come first.
             self._pending_slow_cards |= dict.fromkeys(self._cards)
         deadline = monotonic() + budget_seconds
         readings = {}
@@ -230,14 +230,14 @@ class NvmlSession:
         return {uuid: read for uuid, read in readings.items() if uuid in self._cards}
 
     def links(self) -> dict[str, tuple[Link, ...]]:
-        """Return the NVLinks of the cards whose links were read since the previous call, by UUID."""
+        """Return the NVLinks of the GPUs whose links were read since the previous call, by UUID."""
         read = {uuid: card.new_links for uuid, card in self._cards.items() if card.new_links}
         for uuid in read:
             self._cards[uuid].new_links = ()
         return read
 
     def read_processes(self, wall: float, silent: Container[str] = ()) -> tuple[CardProcess, ...]:
-        """Return the processes on every responding card, except those on `silent` cards."""
+        """Return the processes on every responding GPU, except those on `silent` GPUs."""
         processes: list[CardProcess] = []
         for card in [card for uuid, card in self._cards.items() if uuid not in silent]:
             try:
@@ -260,7 +260,7 @@ class NvmlSession:
         return tuple(xids)
 
     def has_changed(self) -> bool:
-        """Return whether cards or instances were added or removed since the session was opened."""
+        """Return whether GPUs or instances were added or removed since the session was opened."""
         try:
             if self._nvml.call("nvmlDeviceGetCount", "") != self._card_count:
                 return True
@@ -269,18 +269,18 @@ class NvmlSession:
         return any(self._has_other_instances(card) for card in self._cards.values() if card.supports_mig)
 
     def forget_unreachable_card(self, index: int) -> None:
-        """Drop the placeholder of a card that could not be opened, since its UUID is known from earlier."""
+        """Drop the placeholder of a GPU that could not be opened, since its UUID is known from earlier."""
         uuid = f"index-{index}"
         self.lost.pop(uuid, None)
         self.faults = [fault for fault in self.faults if fault.uuid != uuid]
 
-    def _has_other_instances(self, card: Card) -> bool:
+    def _has_other_instances(self, card: CardReader) -> bool:
         uuid = card.device.uuid
         known = {other.device.uuid for other in self._cards.values() if other.device.mig_parent == uuid}
         try:
             return instance_uuids(self._nvml, uuid, card.handle) != known
         except NvmlFailure:
-            # The next reading of the card reports what is wrong.
+            # The next reading of the GPU reports what is wrong.
             return False
 
     def _register_xid_events(self) -> None:
@@ -294,7 +294,7 @@ class NvmlSession:
                 with suppress(NvmlFailure):
                     self._nvml.call("nvmlDeviceRegisterEvents", card.device.uuid, card.handle, _XID, self._events)
 
-    def _mark_lost(self, card: Card, error: CardLostError, wall: float) -> None:
+    def _mark_lost(self, card: CardReader, error: CardLostError, wall: float) -> None:
         kind = FaultKind.RESET_REQUIRED if error.requires_reset else FaultKind.LOST
         for uuid, other in list(self._cards.items()):
             if uuid == card.device.uuid or other.device.mig_parent == card.device.uuid:
@@ -303,7 +303,7 @@ class NvmlSession:
                 del self._cards[uuid]
 
     def _note_unreachable(self, unreachable: UnreachableCard, wall: float) -> None:
-        """Record a card that is counted but cannot be opened, by its index, since its UUID is unknown."""
+        """Record a GPU that is counted but cannot be opened, by its index, since its UUID is unknown."""
         failure = unreachable.failure
         kind = _UNREACHABLE.get(failure.code, FaultKind.LOST)
         uuid = f"index-{unreachable.number}"

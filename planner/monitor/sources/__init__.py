@@ -1,1 +1,1 @@
-"""Cards that NVIDIA's driver does not report: one module for each interface by which a system shows them."""
+"""GPUs that NVIDIA's driver does not report: one module for each interface by which a system shows them."""

@@ -9,6 +9,7 @@ from typing import Final
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Cause, Reading
 from planner.monitor.sources.library import VendorInterface, VendorLibrary
+from planner.units import MICRO, PER_CENT
 
 _GPUS: Final = 1 << 1
 _CAUSES: Final = {
@@ -21,8 +22,6 @@ _CAUSES: Final = {
 }
 # A firmware that does not report a share says 0xFFFF or more.
 _MOST_PER_CENT: Final = 0xFFFE
-_PER_CENT: Final = 100
-_MICRO: Final = 10**6
 
 
 class _Usage(ctypes.Structure):
@@ -61,7 +60,7 @@ class _Card:
 
         def read_energy() -> tuple[float]:
             call("amdsmi_get_energy_count", energy, resolution, at)
-            return (energy.value * resolution.value / _MICRO,)
+            return (energy.value * resolution.value / MICRO,)
 
         def read_errors() -> tuple[float, float]:
             call("amdsmi_get_gpu_total_ecc_count", errors)
@@ -73,7 +72,7 @@ class _Card:
 
 
 def _address(library: VendorLibrary, card: ctypes.c_void_p) -> str:
-    """Return the PCI address of a card: domain, bus, device and function from the highest bit on."""
+    """Return the PCI address of a GPU: domain, bus, device and function from the highest bit on."""
     place = ctypes.c_uint64()
     library.call("amdsmi_get_gpu_device_bdf", "", card, ctypes.byref(place))
     bits = place.value
@@ -81,7 +80,7 @@ def _address(library: VendorLibrary, card: ctypes.c_void_p) -> str:
 
 
 def _share(per_cent: int) -> float | None:
-    return None if per_cent > _MOST_PER_CENT else per_cent / _PER_CENT
+    return None if per_cent > _MOST_PER_CENT else per_cent / PER_CENT
 
 
 AMD_SMI: Final = VendorInterface(

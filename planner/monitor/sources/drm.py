@@ -1,4 +1,4 @@
-"""Cards of AMD and Intel, and NVIDIA's under nouveau, as Linux' DRM shows them in files."""
+"""GPUs of AMD and Intel, and NVIDIA's under nouveau, as Linux' DRM shows them in files."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -25,7 +25,7 @@ _NAMES_OF_ALL: Final = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids")
 
 
 class DrmSource:
-    """Cards below `/sys/class/drm`; a card that is asleep is not read, and one that is idle may fall asleep."""
+    """GPUs below `/sys/class/drm`; a GPU that is asleep is not read, and one that is idle may fall asleep."""
 
     def __init__(self, root: Path, host: HostProcesses, *, sees_same_pids: bool) -> None:
         self.calls = DriverCalls()
@@ -37,7 +37,7 @@ class DrmSource:
         self._processes = DrmProcesses(root, self.calls, host, sees_same_pids=sees_same_pids)
 
     def find(self, now: float) -> tuple[Device, ...]:
-        """Return the cards with a driver that is known; only what the system itself keeps is read of those asleep."""
+        """Return the GPUs with a driver that is known; only what the system itself keeps is read of those asleep."""
         found = {}
         for folder in sorted((self._root / _CARDS).glob("card*")):
             if folder.name.removeprefix("card").isdigit():
@@ -52,10 +52,10 @@ class DrmSource:
         return tuple(found.values())
 
     def read(self, device: Device, now: float, *, slow: bool) -> dict[str, Reading]:
-        """Return the readings of a card.
+        """Return the readings of a GPU.
 
         Raises:
-            CardGoneError: If the card's folder is gone.
+            CardGoneError: If the GPU's folder is gone.
         """
         card = self._cards.get(device.uuid)
         if card is None or not card.files.folder.exists():
@@ -66,7 +66,7 @@ class DrmSource:
         return readings
 
     def processes(self, devices: Collection[Device], now: float) -> tuple[CardProcess, ...]:
-        """Return the processes that have opened the cards, as far as this user may see what they opened."""
+        """Return the processes that have opened the GPUs, as far as this user may see what they opened."""
         listed = self._processes.read(devices, now)
         for device in devices:
             is_idle = not self._busy.get(device.uuid) and all(each.uuid != device.uuid for each in listed)
@@ -76,7 +76,7 @@ class DrmSource:
         return listed
 
     def close(self) -> None:
-        """Forget the cards, whose files are open only while they are read."""
+        """Forget the GPUs, whose files are open only while they are read."""
         self._cards = {}
 
     def _device(self, folder: Path, facts: dict[str, str], now: float) -> Device:
@@ -98,7 +98,7 @@ class DrmSource:
         return Device(uuid, name, 0, address, driver=driver.name, facts=card.facts())
 
     def _name(self, vendor: str, facts: dict[str, str]) -> str:
-        """Return a card's name from the lists that Linux' distributions keep, or its number at the vendor."""
+        """Return a GPU's name from the lists that Linux' distributions keep, or its number at the vendor."""
         vendor_id, _, card_id = facts.get("PCI_ID", "").lower().partition(":")
         if vendor == "AMD" and (name := _amd_name(self._root / _NAMES_OF_AMD, card_id)):
             return name
@@ -113,7 +113,7 @@ def _sleep_policy(folder: Path) -> SleepPolicy:
 
 @cache
 def _amd_name(path: Path, card_id: str) -> str:
-    """Return the name of an AMD card in libdrm's list if all its revisions have one, else an empty text."""
+    """Return the name of an AMD GPU in libdrm's list if all its revisions have one, else an empty text."""
     names = set()
     for line in text_of(path).splitlines():
         cells = [cell.strip() for cell in line.split(",", 2)]
@@ -124,7 +124,7 @@ def _amd_name(path: Path, card_id: str) -> str:
 
 @cache
 def _pci_name(path: Path, vendor_id: str, card_id: str) -> str:
-    """Return a card's name in a list of PCI numbers, the one in brackets if there is one, else an empty text."""
+    """Return a GPU's name in a list of PCI numbers, the one in brackets if there is one, else an empty text."""
     is_vendor = False
     for line in text_of(path).splitlines():
         if not line.startswith(("\t", "#")):

@@ -11,9 +11,10 @@ from planner.monitor.host.usage import CounterRates, EnergyMeter
 from planner.monitor.readings.metrics import BY_NAME, CLOCK_REASONS, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sources.files import CardFiles, FileQuantity, pcie_generation
+from planner.units import MICRO, MILLI, PER_CENT
 
 # Offset of `indep_throttle_status`, the reasons that are numbered alike for all chips, by format and revision of the
-# table. Data-centre cards since MI300 and the newest APUs have no such field.
+# table. Data-centre GPUs since MI300 and the newest APUs have no such field.
 _OFFSETS: Final = {b"\1\3": 112, b"\2\2": 120, b"\2\3": 120, b"\2\4": 120}
 _WIDTH: Final = 8
 _NOT_FILLED: Final = (1 << 8 * _WIDTH) - 1
@@ -46,9 +47,6 @@ def amd_clock_reasons(table: bytes) -> float | None:
     return float(sum({_BITS[name] for bits, name in _REASONS if any(status >> bit & 1 for bit in bits)}))
 
 
-_PER_CENT: Final = 100
-_MILLI: Final = 1000
-_MICRO: Final = 10**6
 _PWM: Final = 255
 
 _LINK: Final = (
@@ -64,7 +62,7 @@ _LINK_FACTS: Final = (
 class DrmDriver(NamedTuple):
     """Files of a driver by the quantities that they hold.
 
-    `idle_counters` are milliseconds in which a part of the card (a GT) was in its idle state. `throttling` begins the
+    `idle_counters` are milliseconds in which a part of the GPU (a GT) was in its idle state. `throttling` begins the
     paths of files that say 1 while the reason in their names lowers the clock; amdgpu's reasons are in `table`.
     """
 
@@ -106,24 +104,24 @@ AMDGPU: Final = DrmDriver(
     "amdgpu",
     "AMD",
     fast=(
-        FileQuantity("utilization_fraction", ("device/gpu_busy_percent",), _PER_CENT),
-        FileQuantity("memory_controller_fraction", ("device/mem_busy_percent",), _PER_CENT),
+        FileQuantity("utilization_fraction", ("device/gpu_busy_percent",), PER_CENT),
+        FileQuantity("memory_controller_fraction", ("device/mem_busy_percent",), PER_CENT),
         FileQuantity("memory_used_bytes", ("device/mem_info_vram_used",)),
         FileQuantity("shared_memory_used_bytes", ("device/mem_info_gtt_used",)),
-        FileQuantity("power_reported_watts", ("device/hwmon/*/power1_average", "device/hwmon/*/power1_input"), _MICRO),
+        FileQuantity("power_reported_watts", ("device/hwmon/*/power1_average", "device/hwmon/*/power1_input"), MICRO),
         FileQuantity(
             "temperature_celsius",
             ("device/hwmon/*/temp*_input@edge", "device/hwmon/*/temp*_input@junction", "device/hwmon/*/temp1_input"),
-            _MILLI,
+            MILLI,
         ),
-        FileQuantity("hotspot_temperature_celsius", ("device/hwmon/*/temp*_input@junction",), _MILLI),
-        FileQuantity("memory_temperature_celsius", ("device/hwmon/*/temp*_input@mem",), _MILLI),
-        FileQuantity("sm_clock_mhz", ("device/hwmon/*/freq*_input@sclk",), _MICRO),
-        FileQuantity("memory_clock_mhz", ("device/hwmon/*/freq*_input@mclk",), _MICRO),
+        FileQuantity("hotspot_temperature_celsius", ("device/hwmon/*/temp*_input@junction",), MILLI),
+        FileQuantity("memory_temperature_celsius", ("device/hwmon/*/temp*_input@mem",), MILLI),
+        FileQuantity("sm_clock_mhz", ("device/hwmon/*/freq*_input@sclk",), MICRO),
+        FileQuantity("memory_clock_mhz", ("device/hwmon/*/freq*_input@mclk",), MICRO),
     ),
     slow=(
         FileQuantity("fan_fraction", ("device/hwmon/*/pwm1",), _PWM),
-        FileQuantity("power_limit_watts", ("device/hwmon/*/power1_cap",), _MICRO),
+        FileQuantity("power_limit_watts", ("device/hwmon/*/power1_cap",), MICRO),
         *_LINK,
         FileQuantity("pcie_replays", ("device/pcie_replay_count",)),
         _error_count("ce"),
@@ -134,28 +132,28 @@ AMDGPU: Final = DrmDriver(
     facts=(
         FileQuantity("memory_total_bytes", ("device/mem_info_vram_total",)),
         FileQuantity("shared_memory_total_bytes", ("device/mem_info_gtt_total",)),
-        FileQuantity("power_default_watts", ("device/hwmon/*/power1_cap_default",), _MICRO),
-        FileQuantity("power_least_watts", ("device/hwmon/*/power1_cap_min",), _MICRO),
-        FileQuantity("power_most_watts", ("device/hwmon/*/power1_cap_max",), _MICRO),
+        FileQuantity("power_default_watts", ("device/hwmon/*/power1_cap_default",), MICRO),
+        FileQuantity("power_least_watts", ("device/hwmon/*/power1_cap_min",), MICRO),
+        FileQuantity("power_most_watts", ("device/hwmon/*/power1_cap_max",), MICRO),
         FileQuantity("sm_clock_most_mhz", ("device/pp_dpm_sclk",), parse=_highest_level),
         FileQuantity("memory_clock_most_mhz", ("device/pp_dpm_mclk",), parse=_highest_level),
-        FileQuantity("slowdown_celsius", ("device/hwmon/*/temp1_crit",), _MILLI),
-        FileQuantity("shutdown_celsius", ("device/hwmon/*/temp1_emergency",), _MILLI),
+        FileQuantity("slowdown_celsius", ("device/hwmon/*/temp1_crit",), MILLI),
+        FileQuantity("shutdown_celsius", ("device/hwmon/*/temp1_emergency",), MILLI),
         *_LINK_FACTS,
     ),
     table="device/gpu_metrics",
 )
 
 _INTEL_ENERGY: Final = FileQuantity(
-    "energy_joules", ("device/hwmon/*/energy1_input", "device/hwmon/*/energy2_input"), _MICRO
+    "energy_joules", ("device/hwmon/*/energy1_input", "device/hwmon/*/energy2_input"), MICRO
 )
 _INTEL_LIMIT: Final = FileQuantity(
     "power_limit_watts",
     ("device/hwmon/*/power1_max", "device/hwmon/*/power1_cap", "device/hwmon/*/power2_max"),
-    _MICRO,
+    MICRO,
 )
 _INTEL_DEFAULT: Final = FileQuantity(
-    "power_default_watts", ("device/hwmon/*/power1_rated_max", "device/hwmon/*/power2_rated_max"), _MICRO
+    "power_default_watts", ("device/hwmon/*/power1_rated_max", "device/hwmon/*/power2_rated_max"), MICRO
 )
 
 I915: Final = DrmDriver(
@@ -163,7 +161,7 @@ I915: Final = DrmDriver(
     "Intel",
     fast=(
         _INTEL_ENERGY,
-        FileQuantity("temperature_celsius", ("device/hwmon/*/temp1_input",), _MILLI),
+        FileQuantity("temperature_celsius", ("device/hwmon/*/temp1_input",), MILLI),
         FileQuantity("sm_clock_mhz", ("gt/gt0/rps_act_freq_mhz", "gt_act_freq_mhz")),
     ),
     slow=(_INTEL_LIMIT, *_LINK),
@@ -180,8 +178,8 @@ XE: Final = DrmDriver(
     "Intel",
     fast=(
         _INTEL_ENERGY,
-        FileQuantity("temperature_celsius", ("device/hwmon/*/temp*_input@pkg",), _MILLI),
-        FileQuantity("memory_temperature_celsius", ("device/hwmon/*/temp*_input@vram",), _MILLI),
+        FileQuantity("temperature_celsius", ("device/hwmon/*/temp*_input@pkg",), MILLI),
+        FileQuantity("memory_temperature_celsius", ("device/hwmon/*/temp*_input@vram",), MILLI),
         FileQuantity("sm_clock_mhz", ("device/tile0/gt0/freq0/act_freq",)),
     ),
     slow=(_INTEL_LIMIT, *_LINK),
@@ -196,12 +194,12 @@ XE: Final = DrmDriver(
 NOUVEAU: Final = DrmDriver(
     "nouveau",
     "NVIDIA",
-    fast=(FileQuantity("temperature_celsius", ("device/hwmon/*/temp1_input",), _MILLI),),
-    slow=(FileQuantity("fan_fraction", ("device/hwmon/*/pwm1",), _PER_CENT), *_LINK),
+    fast=(FileQuantity("temperature_celsius", ("device/hwmon/*/temp1_input",), MILLI),),
+    slow=(FileQuantity("fan_fraction", ("device/hwmon/*/pwm1",), PER_CENT), *_LINK),
     facts=_LINK_FACTS,
 )
 DRIVERS: Final = {driver.name: driver for driver in (AMDGPU, I915, XE, NOUVEAU)}
-"""Every driver whose cards are shown, by name. NVIDIA's own is read through NVML."""
+"""Every driver whose GPUs are shown, by name. NVIDIA's own is read through NVML."""
 
 # Intel's reasons by their nearest counterpart among the clock reasons: PL1, PL2 and PL4 are power limits, RATL is the
 # running average thermal limit, PROCHOT and VR_THERMALERT come from the hardware, VR_TDC is a limit of the current.
@@ -219,7 +217,7 @@ _VOLTAGE_OF_NORTHBRIDGE: Final = "device/hwmon/*/in1_input@vddnb"
 
 
 class DrmCard:
-    """Readings of one card through the files of its driver."""
+    """Readings of one GPU through the files of its driver."""
 
     def __init__(self, files: CardFiles, driver: DrmDriver) -> None:
         self.files, self.driver = files, driver
@@ -228,7 +226,7 @@ class DrmCard:
         self._rates, self._energy = CounterRates(), EnergyMeter()
 
     def facts(self) -> dict[str, Reading]:
-        """Return the fixed properties of the card."""
+        """Return the fixed properties of the GPU."""
         facts = self.files.readings(self.driver.facts)
         if self._is_apu:
             facts["unified_memory"] = Reading(1)
@@ -236,7 +234,7 @@ class DrmCard:
         return facts
 
     def read(self, now: float, *, slow: bool) -> dict[str, Reading]:
-        """Return the readings of the card at the monotonic time `now`."""
+        """Return the readings of the GPU at the monotonic time `now`."""
         readings = self.files.readings(self.driver.fast)
         if self._is_apu:
             # What is set aside and what is mapped from the rest of the RAM (GTT) is equally fast.
@@ -263,12 +261,12 @@ class DrmCard:
         }
 
     def _utilization(self, now: float) -> Reading:
-        """Return the share of time in which the busiest part of the card was not in its idle state."""
+        """Return the share of time in which the busiest part of the GPU was not in its idle state."""
         counters = next(filter(None, map(self.files.numbers, self.driver.idle_counters)), ())
         if not counters:
             return missing(Cause.NOT_SUPPORTED)
         rates = [self._rates.per_second(f"idle {part}", now, counter) for part, counter in enumerate(counters)]
-        shares = [rate / _MILLI for rate in rates if rate is not None]
+        shares = [rate / MILLI for rate in rates if rate is not None]
         # The counter is read a moment after the clock.
         return Reading(min(max(1 - min(shares), 0.0), 1.0)) if shares else missing(Cause.NOT_YET)
 

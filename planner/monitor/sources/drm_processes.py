@@ -17,13 +17,13 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess
+from planner.units import NANO
 
-# The nodes of cards are opened by few programs; others are asked again after so many rounds.
+# The nodes of GPUs are opened by few programs; others are asked again after so many rounds.
 _ROUNDS_UNASKED: Final = 10
 _NODES: Final = ("/dev/dri/", "/dev/kfd")
 _LINE: Final = re.compile(r"^drm-([\w-]+):[ \t]*(\S+)(?:[ \t]+(\w+))?", re.MULTILINE)
 _UNITS: Final = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "ns": 1}
-_NANO: Final = 1e9
 # What draws or computes, what encodes and what decodes, in the words of amdgpu, i915 and xe. Intel's video engines do
 # both: their use by a process is not told apart.
 _ENGINES: Final = {
@@ -32,7 +32,7 @@ _ENGINES: Final = {
     "decoder_fraction": ("dec",),
 }
 _COMPUTE: Final = ("compute", "ccs")
-# Memory on the card, in the words of amdgpu, xe and i915.
+# Memory on the GPU, in the words of amdgpu, xe and i915.
 _REGIONS: Final = ("vram", "vram0", "vram1", "local0", "local1")
 _AMOUNTS: Final = ("resident", "memory", "total")
 _PROPERTY: Final = re.compile(r"^(\w+) (\d+)$", re.MULTILINE)
@@ -40,7 +40,7 @@ _KFD: Final = "sys/class/kfd/kfd"
 
 
 class _Client(NamedTuple):
-    """One use of a card by a process: busy time by engine, the clock of each (None: nanoseconds), and memory."""
+    """One use of a GPU by a process: busy time by engine, the clock of each (None: nanoseconds), and memory."""
 
     busy: dict[str, float]
     clock: dict[str, float]
@@ -55,7 +55,7 @@ class _Point(NamedTuple):
 
 
 class DrmProcesses:
-    """Lists the processes that have opened cards; `sees_same_pids` is False where `/proc` has numbers of its own."""
+    """Lists the processes that have opened GPUs; `sees_same_pids` is False where `/proc` has numbers of its own."""
 
     def __init__(self, root: Path, calls: DriverCalls, host: HostProcesses, *, sees_same_pids: bool) -> None:
         self._root, self._calls, self._host = root, calls, host
@@ -65,7 +65,7 @@ class DrmProcesses:
         self._unasked: dict[int, int] = {}
 
     def read(self, devices: Collection[Device], now: float) -> tuple[CardProcess, ...]:
-        """Return the processes on the cards, by card and by PID."""
+        """Return the processes on the GPUs, by GPU and by PID."""
         uuids = {device.pci_bus_id: device.uuid for device in devices}
         if not uuids:
             return ()
@@ -81,7 +81,7 @@ class DrmProcesses:
         return listed
 
     def _pids(self) -> Iterator[int]:
-        """Yield the processes to ask; those that had opened no card are left out for some rounds."""
+        """Yield the processes to ask; those that had opened no GPU are left out for some rounds."""
         try:
             pids = [int(name) for name in os.listdir(self._root / "proc") if name.isdigit()]
         except OSError:
@@ -92,7 +92,7 @@ class DrmProcesses:
                 yield pid
 
     def _clients(self, pid: int, uuids: Mapping[str, str]) -> dict[str, dict[str, _Client]]:
-        """Return a process's uses of each card, by the number that the driver gives them: files may share one."""
+        """Return a process's uses of each GPU, by the number that the driver gives them: files may share one."""
         found: defaultdict[str, dict[str, _Client]] = defaultdict(dict)
         folder = self._root / "proc" / str(pid)
         opened = list(_opened_nodes(folder / "fd"))
@@ -134,7 +134,7 @@ class DrmProcesses:
         for number, client in clients.items():
             for engine, busy in client.busy.items():
                 # Either both count cycles, or nanoseconds are compared with seconds.
-                point = _Point(client.clock[engine], busy) if engine in client.clock else _Point(now, busy / _NANO)
+                point = _Point(client.clock[engine], busy) if engine in client.clock else _Point(now, busy / NANO)
                 before = self._before.get((*owner, number, engine))
                 self._points[*owner, number, engine] = point
                 shares.setdefault(engine, None)
@@ -144,7 +144,7 @@ class DrmProcesses:
         return shares
 
     def _compute_memory(self, uuids: Mapping[str, str]) -> dict[tuple[str, int], float]:
-        """Return the memory of ROCm's processes on AMD's cards, by card and PID."""
+        """Return the memory of ROCm's processes on AMD's GPUs, by GPU and PID."""
         kfd = self._root / _KFD
         cards = {}
         for node in kfd.glob("topology/nodes/*"):
@@ -163,7 +163,7 @@ class DrmProcesses:
 
 
 def _opened_nodes(folder: Path) -> Iterator[str]:
-    """Yield the numbers of the files of a process that are nodes of cards; none if this user may not see them."""
+    """Yield the numbers of the files of a process that are nodes of GPUs; none if this user may not see them."""
     try:
         numbers = os.listdir(folder)
     except OSError:
@@ -190,7 +190,7 @@ def _client(values: Mapping[str, tuple[str, str]]) -> _Client:
 
 
 def _memory_bytes(values: Mapping[str, tuple[str, str]]) -> float | None:
-    """Return the memory on the card that is in use, in the driver's best words for it."""
+    """Return the memory on the GPU that is in use, in the driver's best words for it."""
     for amount in _AMOUNTS:
         told = [values[f"{amount}-{region}"] for region in _REGIONS if f"{amount}-{region}" in values]
         if told:

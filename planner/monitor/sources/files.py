@@ -13,14 +13,14 @@ from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sources.source import CardGoneError
 
 _LONGEST_TEXT: Final = 1 << 16
-# A driver answers so where a card lacks a sensor (amdgpu: EOPNOTSUPP and EINVAL; hwmon: ENODATA).
+# A driver answers so where a GPU lacks a sensor (amdgpu: EOPNOTSUPP and EINVAL; hwmon: ENODATA).
 _UNSUPPORTED: Final = frozenset({errno.ENOENT, errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO})
-# Since Linux 6.6 amdgpu refuses to wake a card that is asleep.
+# Since Linux 6.6 amdgpu refuses to wake a GPU that is asleep.
 _BUSY: Final = frozenset({errno.EBUSY, errno.EAGAIN})
 
 
 class FileQuantity(NamedTuple):
-    """A quantity in the first of `patterns` that exists below the card's folder; its number is divided by `per`.
+    """A quantity in the first of `patterns` that exists below the GPU's folder; its number is divided by `per`.
 
     `parse` returns the number in the file's text, or raises ValueError. A pattern `hwmon/*/temp*_input@edge` is the
     file whose label file (`temp*_label`) says `edge`.
@@ -37,7 +37,7 @@ _ANY: Final = FileQuantity("energy_joules", ())
 
 
 class CardFiles:
-    """The files of one card: which of its quantities exist is found once, and then only these are read."""
+    """The files of one GPU: which of its quantities exist is found once, and then only these are read."""
 
     def __init__(self, calls: DriverCalls, uuid: str, folder: Path) -> None:
         self._calls, self._uuid, self.folder = calls, uuid, folder
@@ -48,7 +48,7 @@ class CardFiles:
         """Return the quantities that the driver has files for.
 
         Raises:
-            CardGoneError: If the card's folder is gone.
+            CardGoneError: If the GPU's folder is gone.
         """
         found = ((quantity, self._path(quantity)) for quantity in quantities)
         return {quantity.name: self._reading(quantity, path) for quantity, path in found if path is not None}

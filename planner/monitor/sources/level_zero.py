@@ -13,6 +13,7 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Cause, Reading
 from planner.monitor.sources.library import LibraryFailure, VendorInterface, VendorLibrary
 from planner.monitor.sources.source import CardGoneError
+from planner.units import MICRO
 
 _DEVICE_LOST: Final = 0x70000001
 _CAUSES: Final = {
@@ -28,9 +29,8 @@ _CAUSES: Final = {
 _PCI, _ENGINE, _MEMORY, _TEMPERATURE, _MEMORY_STATE = 0x2, 0x5, 0xB, 0x14, 0x1E
 _ON_CARD: Final = 1
 _BUSY_ENGINES: Final = (1, 12, 0)
-"""Engine groups that say how busy a card is: all that compute, all that render, or all."""
+"""Engine groups that say how busy a GPU is: all that compute, all that render, or all."""
 _GPU_SENSORS: Final = {1: "temperature_celsius", 2: "memory_temperature_celsius"}
-_MICRO: Final = 10**6
 
 
 _HEAD: Final = (("stype", ctypes.c_uint), ("next", ctypes.c_void_p))
@@ -46,7 +46,7 @@ class _Pci(ctypes.Structure):
 
 
 class _Part(ctypes.Structure):
-    """The properties that all parts of a card begin with: their type, and whether they belong to a tile."""
+    """The properties that all parts of a GPU begin with: their type, and whether they belong to a tile."""
 
     _fields_ = (
         *_HEAD,
@@ -67,7 +67,7 @@ class _Counter(ctypes.Structure):
 
 
 class _Card:
-    """One card: handles of its parts, listed once."""
+    """One GPU: handles of its parts, listed once."""
 
     def __init__(self, library: VendorLibrary, address: str, handle: ctypes.c_void_p) -> None:
         self._uuid = f"Intel-{address}"
@@ -85,7 +85,7 @@ class _Card:
         self.device = Device(self._uuid, "Intel GPU", 0, address, facts=self._facts(), driver="level-zero")
 
     def _facts(self) -> dict[str, Reading]:
-        """Return the size of the card's memory, if it has any of its own."""
+        """Return the size of the GPU's memory, if it has any of its own."""
         if not self._memories:
             return {}
         return self._library.readings(
@@ -116,7 +116,7 @@ class _Card:
         return self._library.readings(names, watched)
 
     def _parts(self, listing: str, properties: str, kind: int) -> list[tuple[ctypes.c_void_p, _Part]]:
-        """Return the parts of a kind with their properties; none if this card does not report them."""
+        """Return the parts of a kind with their properties; none if this GPU does not report them."""
         found = []
         try:
             for part in self._library.handles(listing, self._uuid, self._handle):
@@ -146,7 +146,7 @@ class _Card:
         for number, part in enumerate(self._engines):
             counter = _Counter()
             self._library.call("zesEngineGetActivity", self._uuid, part, ctypes.byref(counter))
-            shares.append(self._rates.per_second(f"{number}", counter.microseconds / _MICRO, counter.value / _MICRO))
+            shares.append(self._rates.per_second(f"{number}", counter.microseconds / MICRO, counter.value / MICRO))
         known = [share for share in shares if share is not None]
         if not known:
             # Not yet: the first reading of a counter says nothing.

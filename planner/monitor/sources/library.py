@@ -1,4 +1,4 @@
-"""A vendor's library in C: loading it, calling it under the watch of `DriverCalls`, and its cards as a source."""
+"""A vendor's library in C: loading it, calling it under the watch of `DriverCalls`, and its GPUs as a source."""
 
 import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -77,22 +77,22 @@ class VendorLibrary:
 
 
 class LibraryCard(Protocol):
-    """One card of a vendor's library."""
+    """One GPU of a vendor's library."""
 
     device: Device
 
     def read(self, *, slow: bool) -> dict[str, Reading]:
-        """Return the readings of the card, those that change slowly only if asked for.
+        """Return the readings of the GPU, those that change slowly only if asked for.
 
         Raises:
-            CardGoneError: If the library calls the card lost.
+            CardGoneError: If the library calls the GPU lost.
         """
 
 
 class VendorInterface(NamedTuple):
-    """A vendor's library as data: the names of its file, the call that begins, and the two that list its cards.
+    """A vendor's library as data: the names of its file, the call that begins, and the two that list its GPUs.
 
-    `drivers` are those of its cards, `causes` why it does not read a quantity, by its codes.
+    `drivers` are those of its GPUs, `causes` why it does not read a quantity, by its codes.
     """
 
     title: str
@@ -107,7 +107,7 @@ class VendorInterface(NamedTuple):
 
 
 class LibrarySource:
-    """Cards that a vendor's library lists, of those that the system never suspends."""
+    """GPUs that a vendor's library lists, of those that the system never suspends."""
 
     def __init__(self, root: Path, interface: VendorInterface) -> None:
         self.calls = DriverCalls()
@@ -116,7 +116,7 @@ class LibrarySource:
         self._cards: dict[str, LibraryCard] = {}
 
     def find(self, _now: float) -> tuple[Device, ...]:
-        """Return the cards; the library is loaded once there is one.
+        """Return the GPUs; the library is loaded once there is one.
 
         Raises:
             SourceFailedError: If the library is there and cannot be used.
@@ -140,10 +140,10 @@ class LibrarySource:
         return tuple(card.device for card in self._cards.values())
 
     def read(self, device: Device, _now: float, *, slow: bool) -> dict[str, Reading]:
-        """Return the readings of a card.
+        """Return the readings of a GPU.
 
         Raises:
-            CardGoneError: If the library does not know the card any more, or calls it lost.
+            CardGoneError: If the library does not know the GPU any more, or calls it lost.
         """
         card = self._cards.get(device.pci_bus_id)
         if card is None:
@@ -170,7 +170,7 @@ class LibrarySource:
 
 
 def wakeful_cards(root: Path, drivers: Sequence[str]) -> dict[str, Path]:
-    """Return the PCI addresses of the drivers' cards that the system never suspends, with their folders.
+    """Return the PCI addresses of the drivers' GPUs that the system never suspends, with their folders.
 
     A library that is asked for the others would keep them awake; the system's own files are read of those.
     """

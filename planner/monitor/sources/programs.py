@@ -21,15 +21,13 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess
 from planner.monitor.sources.source import SourceFailedError, readings_of
+from planner.units import MIB, MILLI, PER_CENT
 
 _END_SECONDS: Final = 2.0
 # A line is due every second.
 _LATE_SECONDS: Final = 5.0
 _SYSCTL: Final = ("/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string")
 _LONGEST_LINE: Final = 1 << 16
-_MIB: Final = 1 << 20
-_PER_CENT: Final = 100
-_MILLI: Final = 1000
 
 Values = Mapping[str, float | None]
 """Values of quantities by name, None if a line does not say them."""
@@ -183,16 +181,16 @@ def tegrastats_values(line: str) -> Values:
     if ram is None:
         raise ValueError(line)
     controller, temperature, power = _CONTROLLER.search(line), _TEMPERATURE.search(line), _POWER.search(line)
-    watts = None if power is None else float(power[1]) / _MILLI
+    watts = None if power is None else float(power[1]) / MILLI
     used, total = float(ram[1]), float(ram[2])
     return {
         # Thor's line has the clocks only.
-        "utilization_fraction": float(gpu[1]) / _PER_CENT if gpu is not None and gpu[1] else None,
+        "utilization_fraction": float(gpu[1]) / PER_CENT if gpu is not None and gpu[1] else None,
         "sm_clock_mhz": float(gpu[2]) if gpu is not None and gpu[2] else None,
-        "memory_controller_fraction": None if controller is None else float(controller[1]) / _PER_CENT,
+        "memory_controller_fraction": None if controller is None else float(controller[1]) / PER_CENT,
         "memory_clock_mhz": float(controller[2]) if controller is not None and controller[2] else None,
-        "memory_used_bytes": used * _MIB,
-        "memory_free_bytes": (total - used) * _MIB,
+        "memory_used_bytes": used * MIB,
+        "memory_free_bytes": (total - used) * MIB,
         "temperature_celsius": None if temperature is None else float(temperature[1]),
         "power_watts": watts,
         "power_reported_watts": watts,

@@ -1,4 +1,4 @@
-"""The protocol of a source of cards: what the sampler asks of each interface by which a system shows its cards."""
+"""The protocol of a source of GPUs: what the sampler asks of each interface by which a system shows its GPUs."""
 
 from collections.abc import Collection, Mapping
 from typing import Protocol
@@ -12,11 +12,11 @@ from planner.monitor.readings.sample import CardProcess
 
 
 class CardGoneError(Exception):
-    """The card is no longer there, and must not be read until it is found again."""
+    """The GPU is no longer there, and must not be read until it is found again."""
 
 
 class SourceFailedError(Exception):
-    """The source cannot be used; `kind` is the reason. The cards that are there all the same are `devices`."""
+    """The source cannot be used; `kind` is the reason. The GPUs that are there all the same are `devices`."""
 
     def __init__(self, kind: FaultKind, detail: str, devices: tuple[Device, ...] = ()) -> None:
         super().__init__(detail)
@@ -24,30 +24,30 @@ class SourceFailedError(Exception):
 
 
 class CardSource(Protocol):
-    """Cards as one interface of the system shows them; each call into a driver goes through `calls`.
+    """GPUs as one interface of the system shows them; each call into a driver goes through `calls`.
 
-    Two sources that find a card at the same PCI address speak of the same card: the first one names it, and the others
+    Two sources that find a GPU at the same PCI address speak of the same GPU: the first one names it, and the others
     add what it lacks.
     """
 
     calls: DriverCalls
 
     def find(self, now: float) -> tuple[Device, ...]:
-        """Return the cards that are there at the monotonic time `now`, without waking any that is asleep.
+        """Return the GPUs that are there at the monotonic time `now`, without waking any that is asleep.
 
         Raises:
-            SourceFailedError: If the cards cannot be found or cannot be read.
+            SourceFailedError: If the GPUs cannot be found or cannot be read.
         """
 
     def read(self, device: Device, now: float, *, slow: bool) -> dict[str, Reading]:
-        """Return the readings of a card, those that change slowly only if asked for.
+        """Return the readings of a GPU, those that change slowly only if asked for.
 
         Raises:
-            CardGoneError: If the card is no longer there.
+            CardGoneError: If the GPU is no longer there.
         """
 
     def processes(self, devices: Collection[Device], now: float) -> tuple[CardProcess, ...]:
-        """Return the processes on the cards, as far as they are visible to this user."""
+        """Return the processes on the GPUs, as far as they are visible to this user."""
 
     def close(self) -> None:
         """Give back what keeps a driver or a program busy; it may be used again."""

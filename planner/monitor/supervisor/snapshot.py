@@ -1,4 +1,4 @@
-"""A single snapshot of all cards, complete once quantities that need two readings have a value."""
+"""A single snapshot of all GPUs, complete once quantities that need two readings have a value."""
 
 from collections.abc import Callable
 from queue import Empty, Queue
@@ -16,7 +16,7 @@ from planner.monitor.supervisor.supervisor import Supervisor, Update
 # The energy counter needs a second; all other quantities are read twice in that time.
 _SETTINGS: Final = SamplerSettings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)
 _MIN_SAMPLES: Final = 3
-# In addition to the time to open the driver, since many cards are read one after another.
+# In addition to the time to open the driver, since many GPUs are read one after another.
 _LONGEST_SECONDS: Final = 15.0
 # Present in every slow reading, with or without a value.
 _SLOW_METRIC: Final = "power_limit_watts"
@@ -28,7 +28,7 @@ def take_snapshot(
     listener: Callable[[Update], object] = lambda _update: None,
     address: RemoteAddress | None = None,
 ) -> Latest:
-    """Return the current state of all cards, here or at `address`, after about a second, sooner if they are silent.
+    """Return the current state of all GPUs, here or at `address`, after about a second, sooner if they are silent.
 
     `listener` receives every update in the meantime.
     """
@@ -56,7 +56,7 @@ def apply_update(latest: Latest, update: Update) -> None:
 
 
 class _ReadingCounter:
-    """Counts the readings of each card."""
+    """Counts the readings of each GPU."""
 
     def __init__(self) -> None:
         self._samples = 0

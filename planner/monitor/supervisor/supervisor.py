@@ -27,21 +27,21 @@ from planner.monitor.supervisor.sampler_process import SamplerProcess
 
 
 def is_startup_inventory(inventory: Inventory) -> bool:
-    """Return whether an inventory is the empty inventory that a sampler sends before searching for cards."""
+    """Return whether an inventory is the empty inventory that a sampler sends before searching for GPUs."""
     return not (inventory.driver_version or inventory.devices or inventory.faults)
 
 
 def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Inventory:
-    """Return the inventory `now`, completed with cards that only `before` lists; `wall` is in seconds since 1970.
+    """Return the inventory `now`, completed with GPUs that only `before` lists; `wall` is in seconds since 1970.
 
-    If the driver responds and lists other cards, a missing card is lost; otherwise it keeps its state. A card known
-    only by its address (asleep, or impossible to open) is identified with the earlier card at that address.
+    If the driver responds and lists other GPUs, a missing GPU is lost; otherwise it keeps its state. A GPU known
+    only by its address (asleep, or impossible to open) is identified with the earlier GPU at that address.
     """
     listed = {device.uuid for device in now.devices}
     unlisted = [device for device in before.devices if device.uuid not in listed and _may_be_missed(device)]
     if not unlisted:
         return now
-    # NVIDIA's cards are missed only if NVIDIA's driver responds; the system lists all others by itself.
+    # NVIDIA's GPUs are missed only if NVIDIA's driver responds; the system lists all others by itself.
     responds = any(device.state == "running" and not device.driver for device in now.devices)
     known_by_address = {
         placeholder.uuid: device
@@ -71,25 +71,25 @@ def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Invento
 
 
 def _may_be_missed(device: Device) -> bool:
-    # Instances of a card come and go as they are made.
+    # Instances of a GPU come and go as they are made.
     return is_known_uuid(device.uuid) and device.mig_parent is None
 
 
 def _is_card_of_placeholder(placeholder: Device, device: Device) -> bool:
-    """Return whether `device` is the card that a placeholder stands for, by PCI address or driver index."""
+    """Return whether `device` is the GPU that a placeholder stands for, by PCI address or driver index."""
     if placeholder.uuid.startswith("pci-"):
         return is_same_pci_address(device.pci_bus_id, placeholder.pci_bus_id)
     return placeholder.uuid == f"index-{device.index}"
 
 
 def _identified_device(device: Device, known_by_address: Mapping[str, Device]) -> Device:
-    """Return the known card at the address of a placeholder, with the placeholder's state; else `device`."""
+    """Return the known GPU at the address of a placeholder, with the placeholder's state; else `device`."""
     known = known_by_address.get(device.uuid)
     return device if known is None else replace(known, state=device.state)
 
 
 def _fault_of_identified_device(fault: Fault, known_by_address: Mapping[str, Device]) -> Fault:
-    """Return the fault of a placeholder as a fault of the known card at that address; else `fault`."""
+    """Return the fault of a placeholder as a fault of the known GPU at that address; else `fault`."""
     known = known_by_address.get(fault.uuid or "")
     return fault if known is None else replace(fault, uuid=known.uuid)
 
@@ -101,7 +101,7 @@ def _lost_fault(device: Device, before: Inventory, wall: float) -> Fault:
 
 
 Update = Inventory | Sample
-"""Update for listeners; an inventory comes before the samples of its cards."""
+"""Update for listeners; an inventory comes before the samples of its GPUs."""
 
 _OWN_FAULTS: Final = (FaultKind.NOT_ANSWERING, FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK)
 _MAX_CHECK_SECONDS: Final = 1.0
@@ -181,7 +181,7 @@ class Supervisor:
         self._queue.put(partial(self._apply_interval, clamp_interval(seconds)))
 
     def release(self) -> None:
-        """Disconnect from the driver, so that it can be unloaded or the card can sleep; the host is still read."""
+        """Disconnect from the driver, so that it can be unloaded or the GPU can sleep; the host is still read."""
         self._queue.put(partial(self._apply_release, is_released=True))
 
     def resume(self) -> None:
@@ -356,7 +356,7 @@ class Supervisor:
         self._start_child(float("inf") if self._stuck is not None else self._retry.next_seconds())
 
     def _take_over_hang(self) -> None:
-        """Keep the fault that no card responds, which the sampler reported, until another one has opened the driver."""
+        """Keep the fault that no GPU responds, which the sampler reported, until another one has opened the driver."""
         faults = self._sampler_inventory.faults
         hang = [fault for fault in faults if fault.kind is FaultKind.NOT_ANSWERING]
         for fault in hang:

@@ -28,7 +28,7 @@ _PROMPT_TOKENS: Final = 77
 
 
 def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
-    """Return the time of one batch of images on each card, for a `workload` with its defaults filled in.
+    """Return the time of one batch of images on each GPU, for a `workload` with its defaults filled in.
 
     **Formula**: steps · (2 with guidance) · denoiser + text encoders + decoder, each F ÷ (a · C) + b · n · w ÷ B.
 

@@ -3,26 +3,25 @@
 from math import hypot, log2
 from typing import Final, NamedTuple
 
-from planner.performance.inference.machine import CardSpeed
-from planner.performance.inference.work import PassWork
+from planner.performance.inference.gpu_speed import GpuSpeed
+from planner.performance.inference.work import ELEMENT_BYTES, PassWork
 from planner.performance.kernels.delta_net import DeltaNetShape, delta_net_seconds
 from planner.performance.links import Links
 
 _UNPACKED_FROM: Final = 32
 """Number of rows from which kernels dequantise weights before a matrix product instead of within it."""
-_STREAM_BYTES: Final = 2
 _CACHE_SPEED: Final = 2.6
 """Speed of the L2 cache relative to memory: 2.5 to 2.8 in the products of L40S (catalog/kernels, three engines)."""
 _PEER_LINK: Final = "PCIe 5"
 _PEER_BYTES_PER_S: Final = 43e9
-"""Bandwidth of the engines' own all-reduce kernels over PCIe 5.0 between cards with peer access.
+"""Bandwidth of the engines' own all-reduce kernels over PCIe 5.0 between GPUs with peer access.
 
 **Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview, Qwen3-30B-A3B on 4 RTX PRO 6000: 73,600 tokens a second pass 96
 sums each.
 """
 STAGE_WAKE_SECONDS: Final = 120e-6
 """Latency of waking the next pipeline stage, in seconds: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 1 to 8
-RTX 4090. In llama.cpp what one card hands to the next goes through the host, which is also the way from a card to the
+RTX 4090. In llama.cpp what one GPU hands to the next goes through the host, which is also the way from a GPU to the
 CPU and back."""
 
 
@@ -45,11 +44,11 @@ def visited_share(rows: float) -> float:
     return min(1.0, _VISITED_OF_128 * float((rows / 128) ** _VISITED_GROWTH))
 
 
-class HostWeights(NamedTuple):
+class OffloadedWeights(NamedTuple):
     """Weights offloaded to host memory.
 
     `share` of all weights, and `expert_share` of the routed experts of the others, in `expert_layers` layers, are
-    multiplied on the host for few rows, at `host_bytes_per_s` and `experts_bytes_per_s`, and copied to the card for
+    multiplied on the host for few rows, at `host_bytes_per_s` and `experts_bytes_per_s`, and copied to the GPU for
     many, at `link_bytes_per_s`; without `host_bytes_per_s` they are always copied.
     """
 
@@ -89,15 +88,15 @@ class HostWeights(NamedTuple):
 
 
 class ModelSplit(NamedTuple):
-    """Split of a model over cards: tensor-parallel cards, pipeline stages, and weights in host memory."""
+    """Split of a model over GPUs: tensor-parallel GPUs, pipeline stages, and weights in host memory."""
 
     links: Links
     tensor: int = 1
     stages: int = 1
-    offloaded: HostWeights = HostWeights()
+    offloaded: OffloadedWeights = OffloadedWeights()
 
     def all_reduce_seconds(self, size_bytes: float) -> float:
-        """Return the seconds of an all-reduce of `size_bytes` over the tensor-parallel cards.
+        """Return the seconds of an all-reduce of `size_bytes` over the tensor-parallel GPUs.
 
         **Formula**: 2 (g − 1) / g · bytes ÷ bus bandwidth + hop · (1 + log₂ g): within a node engines have their own
         kernels for small messages, which do not use a ring.
@@ -108,7 +107,7 @@ class ModelSplit(NamedTuple):
         wire = 2 * (cards - 1) / cards * size_bytes
         if self.links.name == _PEER_LINK:
             return wire / max(_PEER_BYTES_PER_S, self.links.bus_bytes_per_s(cards)) + self._hop_seconds()
-        if cards > self.links.node:
+        if cards > self.links.cards_per_node:
             return self.links.ring_seconds(cards, wire)
         return wire / self.links.bus_bytes_per_s(cards) + self._hop_seconds()
 
@@ -164,8 +163,8 @@ class PassBatch(NamedTuple):
 
 def pass_time(
     work: PassWork,
-    machine: CardSpeed,
-    sharing: ModelSplit,
+    speed: GpuSpeed,
+    split: ModelSplit,
     batch: PassBatch,
     kernels: PassTime | None = None,
     experts_seconds: float | None = None,
@@ -176,82 +175,82 @@ def pass_time(
     `experts_seconds` is that of the routed experts where only these were measured.
 
     **Formula**: √(t_read² + t_products²) + t_experts + t_delta + t_attention + t_pointwise + t_unpack + L · o + 2 · L ·
-    t_all-reduce, each t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying
+    t_all-reduce, each t = bytes or operations ÷ (reached rate · GPUs that share them). Reading weights and multiplying
     overlap as in the square root: the products of aiconfigurator's tables with 64 to 1,024 rows on A100 and H100 are
     within 15 % of it. Those of routed experts do not overlap, t_experts = t_read + t_products: with 128 to 512 rows for
     each expert they reach 0.26 to 0.31 of the 16-bit rate on H100 and H200 and 0.22 of that of NVFP4 on B200, and 0.37
     and 0.21 by the sum (medians of vLLM 0.24, ai-dynamo/aiconfigurator@095f58a). Launches from Python (`eager`) count
-    only if they take longer than the card's work with the gaps between its kernels.
+    only if they take longer than the GPU's work with the gaps between its kernels.
 
-    **Source**: see `planner.performance.software` and `planner.performance.inference.machine`.
+    **Source**: see `planner.performance.software` and `planner.performance.inference.gpu_speed`.
     """
-    cards, transfers = sharing.tensor, _stage_transfer_seconds(work, sharing, batch)
+    cards, transfers = split.tensor, _stage_transfer_seconds(work, split, batch)
     if kernels is not None:
         device = kernels._replace(pipeline_transfers=transfers)
-        return device._replace(host=_host_seconds(work, machine, batch, cards, device.seconds, 0.0))
-    engine = machine.engine
-    bandwidth = machine.bytes_per_s * cards
+        return device._replace(host=_host_seconds(work, speed, batch, cards, device.seconds, 0.0))
+    engine = speed.engine
+    bandwidth = speed.bytes_per_s * cards
     weights = work.read_bytes(batch.rows)
-    offloaded = sharing.offloaded
+    offloaded = split.offloaded
     elsewhere = offloaded.bytes(work, batch.rows) if offloaded.host_bytes_per_s else 0.0
-    reached = machine.ops_per_s * machine.products.fraction * cards
+    reached = speed.ops_per_s * speed.products.fraction * cards
     dense = (1.0 - offloaded.share if offloaded.host_bytes_per_s else 1.0) * work.fixed_bytes
-    read_densely = dense / (bandwidth * machine.read.fraction)
-    read = read_densely + (weights - elsewhere - dense) / (bandwidth * machine.expert_read.fraction)
+    read_densely = dense / (bandwidth * speed.read.fraction)
+    read = read_densely + (weights - elsewhere - dense) / (bandwidth * speed.expert_read.fraction)
     experts = 2 * work.active_expert_parameters * batch.rows / reached
     products = 2 * (work.parameters * batch.rows + work.head_parameters * batch.outputs) / reached - experts
     if experts_seconds is not None:
         read, experts = read_densely, experts_seconds
     prompt = batch.scores > 0
-    deltas = _delta_nets_seconds(work, machine, batch, cards) if prompt else 0.0
+    deltas = _delta_nets_seconds(work, speed, batch, cards) if prompt else 0.0
     moved = batch.cached_bytes * engine.cache_moves(work)
-    elementwise = min(machine.bytes_per_s * machine.pointwise, machine.scalar_bytes_per_s)
+    elementwise = min(speed.bytes_per_s * speed.pointwise, speed.scalar_bytes_per_s)
     device = PassTime(
         weights_read=read,
         compute=hypot(read_densely, products) - read_densely + experts + deltas,
-        attention=_attention_seconds(machine, batch, cards) if prompt else 0.0,
-        cache_read=moved / (machine.bytes_per_s * engine.cache_cards(work, cards) * machine.cache.fraction),
-        elementwise=elementwise_seconds(work, machine, batch.rows, cards),
-        dequantisation=_unpacked_bytes_moved(work, machine, batch, weights) / (elementwise * cards),
-        tensor_exchange=_tensor_exchange_seconds(work, sharing, batch),
+        attention=_attention_seconds(speed, batch, cards) if prompt else 0.0,
+        cache_read=moved / (speed.bytes_per_s * engine.cache_cards(work, cards) * speed.cache.fraction),
+        elementwise=elementwise_seconds(work, speed, batch.rows, cards),
+        dequantisation=_unpacked_bytes_moved(work, speed, batch, weights) / (elementwise * cards),
+        tensor_exchange=_tensor_exchange_seconds(work, split, batch),
         pipeline_transfers=transfers,
         offload=offloaded.seconds(work, batch.rows),
     )
-    launches = launch_time(work, machine)
-    gaps = work.layers * machine.kernel_gaps_seconds
-    return device._replace(host=gaps + _host_seconds(work, machine, batch, cards, device.seconds + gaps, launches))
+    launches = launch_time(work, speed)
+    gaps = work.layers * speed.kernel_gaps_seconds
+    return device._replace(host=gaps + _host_seconds(work, speed, batch, cards, device.seconds + gaps, launches))
 
 
-def elementwise_seconds(work: PassWork, machine: CardSpeed, rows: float, cards: int) -> float:
-    """Return the seconds in which norms, activations and sums over `rows` tokens move their bytes on `cards` cards."""
+def elementwise_seconds(work: PassWork, speed: GpuSpeed, rows: float, cards: int) -> float:
+    """Return the seconds in which norms, activations and sums over `rows` tokens move their bytes on `cards` GPUs."""
     moved = rows * work.pointwise_bytes / cards
-    faster = _cache_gain(machine, moved / work.layers)
-    return moved / min(faster * machine.bytes_per_s * machine.pointwise, machine.scalar_bytes_per_s)
+    faster = _cache_gain(speed, moved / work.layers)
+    return moved / min(faster * speed.bytes_per_s * speed.pointwise, speed.scalar_bytes_per_s)
 
 
-def _cache_gain(machine: CardSpeed, layer_bytes: float) -> float:
+def _cache_gain(speed: GpuSpeed, layer_bytes: float) -> float:
     """Return how much faster than memory the element-wise kernels of a layer, which move `layer_bytes`, find inputs.
 
     **Formula**: 1 / (m + (1 − m) / 2.6), m = 1 / (1 + (cache ÷ bytes of a kernel)⁴), as for weights in
     `planner.performance.kernels.products`.
     """
-    kernels = machine.engine.elementwise_kernels
+    kernels = speed.engine.elementwise_kernels
     if kernels is None:
         return 1.0
-    missed = 1 / (1 + (machine.cache_bytes * kernels / layer_bytes) ** 4)
+    missed = 1 / (1 + (speed.cache_bytes * kernels / layer_bytes) ** 4)
     return 1 / (missed + (1 - missed) / _CACHE_SPEED)
 
 
-def _attention_seconds(machine: CardSpeed, batch: PassBatch, cards: int) -> float:
-    """Return the seconds of attention over a prompt, split over `cards` tensor-parallel cards."""
-    if machine.unfused:
-        return batch.scores * machine.score_bytes / (cards * min(machine.bytes_per_s, machine.scalar_bytes_per_s))
-    return batch.attention_flops / (machine.attention_ops_per_s * cards)
+def _attention_seconds(speed: GpuSpeed, batch: PassBatch, cards: int) -> float:
+    """Return the seconds of attention over a prompt, split over `cards` tensor-parallel GPUs."""
+    if speed.unfused:
+        return batch.scores * speed.score_bytes / (cards * min(speed.bytes_per_s, speed.scalar_bytes_per_s))
+    return batch.attention_flops / (speed.attention_ops_per_s * cards)
 
 
-def _delta_nets_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int) -> float:
-    """Return the seconds in which the delta nets go through a prompt, their heads split over `cards` cards."""
-    bandwidth, rate, fused = machine.bytes_per_s, machine.attention_ops_per_s, machine.fuses_delta_nets
+def _delta_nets_seconds(work: PassWork, speed: GpuSpeed, batch: PassBatch, cards: int) -> float:
+    """Return the seconds in which the delta nets go through a prompt, their heads split over `cards` GPUs."""
+    bandwidth, rate, fused = speed.bytes_per_s, speed.attention_ops_per_s, speed.fuses_delta_nets
     seconds, tokens = 0.0, min(batch.tokens, batch.rows)
     for nets in work.delta_nets:
         shape = DeltaNetShape(batch.rows / tokens, tokens, max(1.0, nets.heads / cards), nets.width)
@@ -259,67 +258,67 @@ def _delta_nets_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, ca
     return seconds
 
 
-def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, batch: PassBatch, weights: float) -> float:
+def _unpacked_bytes_moved(work: PassWork, speed: GpuSpeed, batch: PassBatch, weights: float) -> float:
     """Return the bytes that a pass reads and writes to unpack weights; 0 if kernels unpack within the products.
 
     **Source**: llama.cpp ggml-cuda/mmq.cu `ggml_cuda_should_use_mmq`: experts are multiplied as they are stored.
     """
-    if not machine.engine.unpacks or batch.rows < _UNPACKED_FROM or not work.dequantised_bytes:
+    if not speed.engine.unpacks_weights or batch.rows < _UNPACKED_FROM or not work.dequantised_bytes:
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
-    unpacked = min(weights, work.fixed_bytes) if machine.engine.packed_experts else weights
+    unpacked = min(weights, work.fixed_bytes) if speed.engine.keeps_experts_packed else weights
     return (1 + work.dequantised_bytes / whole) * unpacked
 
 
-def _tensor_exchange_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatch) -> float:
-    """Return the seconds of all-reduces between tensor-parallel cards in one pass."""
-    if sharing.tensor == 1:
+def _tensor_exchange_seconds(work: PassWork, split: ModelSplit, batch: PassBatch) -> float:
+    """Return the seconds of all-reduces between tensor-parallel GPUs in one pass."""
+    if split.tensor == 1:
         return 0.0
-    return 2 * work.layers * sharing.all_reduce_seconds(batch.rows * work.hidden * _STREAM_BYTES)
+    return 2 * work.layers * split.all_reduce_seconds(batch.rows * work.hidden * ELEMENT_BYTES)
 
 
-def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatch) -> float:
+def _stage_transfer_seconds(work: PassWork, split: ModelSplit, batch: PassBatch) -> float:
     """Return the seconds of transfers between pipeline stages in one pass."""
-    if sharing.stages == 1:
+    if split.stages == 1:
         return 0.0
-    size = batch.rows * work.hidden * _STREAM_BYTES
-    return (sharing.stages - 1) * (STAGE_WAKE_SECONDS + size / sharing.links.point_to_point_bytes_per_s(sharing.tensor))
+    size = batch.rows * work.hidden * ELEMENT_BYTES
+    return (split.stages - 1) * (STAGE_WAKE_SECONDS + size / split.links.point_to_point_bytes_per_s(split.tensor))
 
 
 def _host_seconds(
-    work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int, device_seconds: float, launches: float
+    work: PassWork, speed: GpuSpeed, batch: PassBatch, cards: int, device_seconds: float, launches: float
 ) -> float:
-    """Return the seconds of `launches` and scheduling on the host beyond those that overlap with the card's work."""
-    host = host_share(work, machine, cards, launches, batch.sequences)
-    eager = machine.engine.eager_seconds(work, batch.rows) if batch.scores else 0.0
+    """Return the seconds of `launches` and scheduling on the host beyond those that overlap with the GPU's work."""
+    host = host_share(work, speed, cards, launches, batch.sequences)
+    eager = speed.engine.eager_seconds(work, batch.rows) if batch.scores else 0.0
     return max(host.added_seconds, host.least_seconds + eager - device_seconds)
 
 
 class HostShare(NamedTuple):
-    """Work of the host in a pass: `added_seconds` beside the card's work, and a pass takes `least_seconds` at least."""
+    """Work of the host in a pass: `added_seconds` beside the GPU's work, and a pass takes `least_seconds` at least."""
 
     added_seconds: float
     least_seconds: float
 
 
-def host_share(work: PassWork, machine: CardSpeed, cards: int, launches: float, sequences: float) -> HostShare:
+def host_share(work: PassWork, speed: GpuSpeed, cards: int, launches: float, sequences: float) -> HostShare:
     """Return the host's share of a pass over `sequences` sequences whose kernels take `launches` seconds to start.
 
-    **Formula**: launches L · o + L' · o', hidden behind the card if it lags behind the host; scheduling s + b · q,
+    **Formula**: launches L · o + L' · o', hidden behind the GPU if it lags behind the host; scheduling s + b · q,
     hidden behind the pass before if engines schedule ahead.
 
     **Source**: SGLang's overlap scheduler, TensorRT-LLM's `disable_overlap_scheduler` and vLLM's `async_scheduling`, by
     default since 0.4, 1.0 and 0.14.
     """
-    engine = machine.engine
-    scheduling = engine.pass_seconds + sequences * machine.sequence_seconds / engine.schedulers(work, cards)
-    if machine.hides_launches:
+    engine = speed.engine
+    scheduling = engine.pass_seconds + sequences * speed.sequence_seconds / engine.schedulers(work, cards)
+    if speed.hides_launches:
         return HostShare(0.0, launches + scheduling)
     if engine.schedules_ahead:
         return HostShare(launches, scheduling)
     return HostShare(launches + scheduling, 0.0)
 
 
-def launch_time(work: PassWork, machine: CardSpeed) -> float:
+def launch_time(work: PassWork, speed: GpuSpeed) -> float:
     """Return the seconds in which the kernels of a pass are started, where the kernels' own times do not have them."""
-    return work.layers * machine.layer_seconds + work.expert_layers * machine.expert_layer_seconds
+    return work.layers * speed.layer_seconds + work.expert_layers * speed.expert_layer_seconds

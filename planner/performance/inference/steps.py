@@ -6,13 +6,12 @@ from typing import Final, NamedTuple
 
 from planner.performance.inference.passes import PassBatch, host_share, launch_time
 from planner.performance.inference.request import ServedModel, cached_bytes, served_pass_time
-from planner.performance.inference.work import PassWork
+from planner.performance.inference.work import ELEMENT_BYTES, PassWork
 from planner.performance.links import Links
 
 _GRID: Final = 2**0.25
 """Ratio of neighbouring numbers of tokens for which the time of a pass is computed; in between it is linear."""
 _EXACT_ROWS: Final = 16
-_STREAM_BYTES: Final = 2
 STAGE_DELAY: Final = 0.10
 """Relative increase of the decoding step per further pipeline stage: stages are uneven, and wait for each other.
 
@@ -45,9 +44,9 @@ AS_ESTIMATED: Final = StepScale()
 class StepTimes:
     """Seconds of the steps of one replica, by their decoding sequences, context and new prompt tokens.
 
-    `context` is the mean length of a sequence, at which the cache of layers with a window is read. `padded` returns the
-    number of rows that a step with so many decoding sequences computes. If `expert_ranks` replicas share the routed
-    experts, the times are those of the rest of the network, and `experts` is the time of the experts.
+    `context` is the mean length of a sequence, at which the cache of layers with a window is read. `padded_rows`
+    returns the number of rows that a step with so many decoding sequences computes. If `expert_ranks` replicas share
+    the routed experts, the times are those of the rest of the network, and `experts` is the time of the experts.
 
     With a draft, `decoding` is the time in which each sequence gets one token, and `mixed` that of a whole step, which
     yields `tokens_per_step` of each.
@@ -61,37 +60,41 @@ class StepTimes:
 
     def __init__(
         self,
-        run: ServedModel,
+        served: ServedModel,
         context: float,
-        padded: Callable[[int], int] = lambda sequences: sequences,
+        padded_rows: Callable[[int], int] = lambda sequences: sequences,
         scale: StepScale = AS_ESTIMATED,
         expert_ranks: int = 1,
     ) -> None:
-        self._experts, self._ranks = run.work, expert_ranks
-        self.tokens_per_step, self.rows_per_sequence = run.tokens_per_step, run.rows_per_sequence
-        drafter = run.draft.model if run.draft else None
-        self._drafter = None if drafter is None else StepTimes(drafter, context, padded, scale)
+        self._experts, self._ranks = served.work, expert_ranks
+        self.tokens_per_step, self.rows_per_sequence = served.tokens_per_step, served.rows_per_sequence
+        drafter = served.draft.model if served.draft else None
+        self._drafter = None if drafter is None else StepTimes(drafter, context, padded_rows, scale)
         if expert_ranks > 1:
-            run = run._replace(work=without_experts(run.work), kernels=None, experts=None)
-        self._run, self._padded, self._scale = run, padded, scale
-        self._stages = run.sharing.stages if run.machine.engine.overlaps_stages else 1
+            served = served._replace(work=without_experts(served.work), kernels=None, experts=None)
+        self._served, self._padded_rows, self._scale = served, padded_rows, scale
+        self._stages = served.split.stages if served.speed.engine.overlaps_stages else 1
         self._waits = 1 + STAGE_DELAY * (self._stages - 1)
-        self._chunk = run.machine.engine.chunk
-        self._launches = 0.0 if run.kernels is not None else launch_time(run.work, run.machine)
-        cards = run.sharing.tensor
-        self._added = host_share(run.work, run.machine, cards, self._launches, 0).added_seconds
-        self._sequence_added = host_share(run.work, run.machine, cards, self._launches, 1).added_seconds - self._added
-        self._least = host_share(run.work, run.machine, cards, self._launches, 0).least_seconds
-        self._sequence_least = host_share(run.work, run.machine, cards, self._launches, 1).least_seconds - self._least
+        self._chunk = served.speed.engine.chunk_tokens
+        self._launches = 0.0 if served.kernels is not None else launch_time(served.work, served.speed)
+        cards = served.split.tensor
+        self._added = host_share(served.work, served.speed, cards, self._launches, 0).added_seconds
+        self._sequence_added = (
+            host_share(served.work, served.speed, cards, self._launches, 1).added_seconds - self._added
+        )
+        self._least = host_share(served.work, served.speed, cards, self._launches, 0).least_seconds
+        self._sequence_least = (
+            host_share(served.work, served.speed, cards, self._launches, 1).least_seconds - self._least
+        )
         self._context = max(1.0, context)
-        empty, full = cached_bytes(run, 1), cached_bytes(run, self._context)
+        empty, full = cached_bytes(served, 1), cached_bytes(served, self._context)
         self._sequence_bytes = full - (full - empty) * self._context / max(self._context - 1, 1)
         self._steps: dict[int, DecodingStep] = {}
         self._bases: dict[int, float] = {}
         self._attention: dict[int, float] = {}
         self._grid: dict[int, float] = {}
-        reached = run.machine.ops_per_s * run.machine.products.fraction * cards
-        self._head_seconds = 2 * run.work.head_parameters / reached
+        reached = served.speed.ops_per_s * served.speed.products.fraction * cards
+        self._head_seconds = 2 * served.work.head_parameters / reached
 
     def decoding(self, sequences: int) -> DecodingStep:
         """Return the time of a step in which `sequences` sequences decode and no prompt is read."""
@@ -102,11 +105,11 @@ class StepTimes:
 
     def _decoding(self, sequences: int) -> DecodingStep:
         each, factor = sequences / self._stages, self._waits * self._scale.decoding
-        rows = max(1.0, float(self._padded(ceil(each * self.rows_per_sequence))))
+        rows = max(1.0, float(self._padded_rows(ceil(each * self.rows_per_sequence))))
         without = self._device_seconds(rows, 0.0)
         # The bytes of a sequence beyond its context's are read once for each: states, and full windows.
         fixed = self._device_seconds(rows, each * self._sequence_bytes) if self._sequence_bytes > 1 else without
-        read = self._device_seconds(rows, each * cached_bytes(self._run, self._context)) - fixed
+        read = self._device_seconds(rows, each * cached_bytes(self._served, self._context)) - fixed
         added = self._added + self._sequence_added * each
         drafts, yielded = self._drafting(sequences), self.tokens_per_step
         return DecodingStep(
@@ -132,7 +135,7 @@ class StepTimes:
             scores=0.0,
             tokens=max(1.0, self._context if cache else 1.0),
         )
-        parts = served_pass_time(self._run, batch)
+        parts = served_pass_time(self._served, batch)
         return parts.seconds - parts.host
 
     def mixed(self, sequences: int, context: float, tokens: int, attention: float, experts: float = 0.0) -> float:
@@ -153,7 +156,7 @@ class StepTimes:
         if self._drafter is not None and tokens:
             base += self._drafter._prompt_base(tokens)  # noqa: SLF001  # of the same class
         added = passes * self._added + self._sequence_added * each
-        eager = passes * self._run.machine.engine.eager_seconds(self._run.work, rows / passes)
+        eager = passes * self._served.speed.engine.eager_seconds(self._served.work, rows / passes)
         least = self._least + self._sequence_least * each + eager
         base += experts / self._scale.prompts
         return self._waits * self._scale.prompts * max(base + added, least) + self._scale.prompts * read
@@ -207,7 +210,7 @@ class StepTimes:
 
     def _prompt_parts(self, tokens: float) -> tuple[float, float]:
         """Return the seconds of a pass over a prompt, without attention and host, and those of its attention."""
-        work = self._run.work
+        work = self._served.work
         batch = PassBatch(
             rows=tokens,
             sequences=1.0,
@@ -217,24 +220,24 @@ class StepTimes:
             scores=work.scores(tokens),
             tokens=tokens,
         )
-        parts = served_pass_time(self._run, batch)
+        parts = served_pass_time(self._served, batch)
         return parts.seconds - parts.host - parts.attention, parts.attention
 
     def experts(self, rows: float) -> float:
         """Return the seconds of the routed experts for `rows` tokens of all ranks that share them, 0 if none do.
 
-        **Formula**: the bytes of a rank's part that at least one token chooses, as for a single card, its operations,
+        **Formula**: the bytes of a rank's part that at least one token chooses, as for a single GPU, its operations,
         and the exchange of the tokens.
         """
         if self._ranks == 1:
             return 0.0
-        machine, cards, ranks = self._run.machine, self._run.sharing.tensor, self._ranks
+        speed, cards, ranks = self._served.speed, self._served.split.tensor, self._ranks
         read = sum([kind.bytes * kind.active_share(rows) for kind in self._experts.experts]) / ranks
-        reached = machine.ops_per_s * machine.products.fraction * cards
-        seconds = read / (machine.bytes_per_s * machine.expert_read.fraction * cards)
+        reached = speed.ops_per_s * speed.products.fraction * cards
+        seconds = read / (speed.bytes_per_s * speed.expert_read.fraction * cards)
         seconds += 2 * self._experts.active_expert_parameters * rows / ranks / reached
-        size = rows * self._experts.hidden * _STREAM_BYTES
-        seconds += self._experts.expert_layers * expert_exchange_seconds(self._run.sharing.links, ranks, size)
+        size = rows * self._experts.hidden * ELEMENT_BYTES
+        seconds += self._experts.expert_layers * expert_exchange_seconds(self._served.split.links, ranks, size)
         return self._scale.decoding * seconds
 
 

@@ -23,7 +23,8 @@ from planner.models.layers import (
 _PRODUCTS: Final = ("linear", "router", "conv")
 _STREAM_PASSES: Final = 10
 """Reads and writes of the residual stream in a layer: two norms (2 each) and two residual sums (3 each)."""
-_ELEMENT_BYTES: Final = 2
+ELEMENT_BYTES: Final = 2
+"""Bytes of an element of the residual stream and of activations: engines keep them in 16 bits."""
 
 
 class ExpertGroup(NamedTuple):
@@ -71,7 +72,7 @@ class PassWork(NamedTuple):
     `parameters` are those of the products that a token passes through, the head left out; `fixed_bytes` are read in
     every pass, including the head's; `pointwise_bytes` are read and written per token outside of products;
     `dequantised_bytes` are those of the quantised weights, unpacked to 16 bits. `queries_per_key` are the heads that
-    share keys and values, and `key_heads` the most cards that can share a cache. `delta_nets` are layers whose state
+    share keys and values, and `key_heads` the most GPUs that can share a cache. `delta_nets` are layers whose state
     goes through a prompt chunk by chunk.
     """
 
@@ -208,9 +209,9 @@ def _unpacked_bytes(weights: str, architecture: Architecture, tensors: list[tupl
     """Return the bytes of the quantised weights after unpacking to 16 bits; 0 for weights in 16 bits or more."""
     name = architecture.stored_as if weights == AS_STORED else weights
     scheme = SCHEMES.get(name)
-    if scheme is None or scheme.bits_per_weight >= 8 * _ELEMENT_BYTES:
+    if scheme is None or scheme.bits_per_weight >= 8 * ELEMENT_BYTES:
         return 0.0
-    return float(_ELEMENT_BYTES * sum(tensor.size * count for tensor, count in tensors if tensor.role in MATRIX_ROLES))
+    return float(ELEMENT_BYTES * sum(tensor.size * count for tensor, count in tensors if tensor.role in MATRIX_ROLES))
 
 
 def _attention_pairs(stack: Stack) -> Iterator[AttentionPairs]:
@@ -234,7 +235,7 @@ def _flops_per_query_key_pair(mixer: Attention | LatentAttention) -> int:
 
 
 def _max_cache_shards(mixer: Mixer | None) -> int:
-    """Return the maximum number of cards over which a layer's KV cache splits: its key/value heads; 1 for latents."""
+    """Return the maximum number of GPUs over which a layer's KV cache splits: its key/value heads; 1 for latents."""
     return mixer.kv_heads if isinstance(mixer, Attention) else 1
 
 
@@ -253,7 +254,7 @@ def _delta_nets(stack: Stack) -> Iterator[DeltaNets]:
 
 def _pointwise_bytes(layer: Layer, hidden: int) -> float:
     """Return the bytes per token that a layer's operations other than matrix products move."""
-    return _ELEMENT_BYTES * (
+    return ELEMENT_BYTES * (
         _STREAM_PASSES * hidden + _mixer_elements(layer.mixer) + _activation_elements(layer, hidden)
     )
 

@@ -1,1 +1,1 @@
-"""Time of single kernels on a card: matrix products, attention, experts and collectives, from curves in the catalog."""
+"""Time of single kernels on a GPU: matrix products, attention, experts and collectives, from curves in the catalog."""

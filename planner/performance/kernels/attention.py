@@ -1,9 +1,9 @@
-"""Time of fused and of latent attention (MLA): over a prompt's tokens (reading), and of a new token (writing)."""
+"""Time of fused and of latent attention (MLA): over the tokens of a prompt (prefill), and of a new token (decode)."""
 
 from math import ceil
 from typing import Final, NamedTuple
 
-from planner.performance.kernels.card import KernelCard, combined_seconds
+from planner.performance.kernels.gpu_figures import GpuFigures, combined_seconds
 
 _BLOCK: Final = 128.0
 """Queries that one multiprocessor handles together (FlashAttention-2, arXiv 2307.08691 §3.3)."""
@@ -32,7 +32,7 @@ class AttentionShape(NamedTuple):
     cache_bytes: float
 
 
-class ReadCurve(NamedTuple):
+class PrefillCurve(NamedTuple):
     """Fitted parameters of attention over new tokens.
 
     `launch` thousand clock cycles; `matrix` share of the dense rate with heads of 128, `fill` steps of keys that start
@@ -55,14 +55,14 @@ class ReadCurve(NamedTuple):
     heads_512: float
 
 
-class WriteCurve(NamedTuple):
+class DecodeCurve(NamedTuple):
     """Fitted parameters of the attention of one new token.
 
     `launch` thousand clock cycles; `memory` share of the bandwidth, `unit` of that between one multiprocessor and the
     cache, `start` thousand cycles that each group of keys costs; `matrix` share of the dense rate, `overlap` of all;
     `cache` share of the bandwidth of the L2 cache; `queries` passes over queries and results; `split` the keys (in 64)
     below which a sequence is not split; `wide` and `windowed` how much of the keys is read again for each query in wide
-    groups, and with a window. The last four are as in `ReadCurve`.
+    groups, and with a window. The last four are as in `PrefillCurve`.
     """
 
     launch: float
@@ -82,7 +82,7 @@ class WriteCurve(NamedTuple):
     heads_512: float
 
 
-def attention_read_seconds(curve: ReadCurve, shape: AttentionShape, card: KernelCard) -> float:
+def attention_prefill_seconds(curve: PrefillCurve, shape: AttentionShape, gpu: GpuFigures) -> float:
     """Return the seconds of causal attention over `shape.tokens` new tokens of each sequence.
 
     **Formula**: launch + (t_products^q + t_bytes^q)^(1/q); t_products = (blocks · mean keys ÷ multiprocessors +
@@ -97,18 +97,18 @@ def attention_read_seconds(curve: ReadCurve, shape: AttentionShape, card: Kernel
     reach = min(tokens, shape.window + tokens * (shape.window == 0))
     mean = (reach * (reach + 1) / 2 + (tokens - reach) * reach) / tokens
     size = _head_factor(shape, curve)
-    key = 4 * shape.head_size * _BLOCK * card.multiprocessors / (card.ops_per_s * curve.matrix * size)
+    key = 4 * shape.head_size * _BLOCK * gpu.multiprocessors / (gpu.ops_per_s * curve.matrix * size)
     added = curve.fill * _KEYS + (reach < tokens) * curve.windowed * _BLOCK
     blocks = shape.sequences * shape.heads * ceil(tokens / _BLOCK)
-    waves = blocks / card.multiprocessors
+    waves = blocks / gpu.multiprocessors
     products = key * (waves * (mean + added) + curve.longest * (reach + added))
-    products = products + max(waves, 1.0) * card.cycles_seconds(curve.block)
+    products = products + max(waves, 1.0) * gpu.cycles_seconds(curve.block)
     each = 4 * shape.heads + 2 * (2 + shape.cache_bytes) * shape.key_heads
-    read = shape.sequences * tokens * shape.head_size * each / (card.bytes_per_s * curve.memory)
-    return card.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, products, read)
+    read = shape.sequences * tokens * shape.head_size * each / (gpu.bytes_per_s * curve.memory)
+    return gpu.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, products, read)
 
 
-def attention_write_seconds(curve: WriteCurve, shape: AttentionShape, card: KernelCard) -> float:
+def attention_decode_seconds(curve: DecodeCurve, shape: AttentionShape, gpu: GpuFigures) -> float:
     """Return the seconds in which one new token of each sequence attends to `shape.tokens` keys.
 
     **Formula**: launch + (t_bytes^q + t_products^q + t_serial^q)^(1/q) + passes over queries and results; t_serial =
@@ -124,20 +124,20 @@ def attention_write_seconds(curve: WriteCurve, shape: AttentionShape, card: Kern
     key = 2 * shape.head_size * shape.cache_bytes
     sequences = shape.sequences * shape.key_heads * again
     moved = sequences * shape.tokens * key
-    parts = min(max(card.multiprocessors / sequences, 1.0), max(shape.tokens / (_KEYS * curve.split), 1.0))
-    waves = max(1.0, sequences * parts / card.multiprocessors)
-    alone = shape.tokens / parts * key / (card.port_bytes_per_s * curve.unit * size)
-    serial = waves * (card.cycles_seconds(curve.start) + alone)
-    missed = 1 / (1 + (card.cache_bytes / moved) ** 4)
-    cached = card.port_bytes_per_s * card.multiprocessors * curve.cache
-    read = moved / size * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
+    parts = min(max(gpu.multiprocessors / sequences, 1.0), max(shape.tokens / (_KEYS * curve.split), 1.0))
+    waves = max(1.0, sequences * parts / gpu.multiprocessors)
+    alone = shape.tokens / parts * key / (gpu.port_bytes_per_s * curve.unit * size)
+    serial = waves * (gpu.cycles_seconds(curve.start) + alone)
+    missed = 1 / (1 + (gpu.cache_bytes / moved) ** 4)
+    cached = gpu.port_bytes_per_s * gpu.multiprocessors * curve.cache
+    read = moved / size * (missed / (gpu.bytes_per_s * curve.memory) + (1 - missed) / cached)
     multiplied = shape.sequences * shape.key_heads * max(group, 16.0) * shape.tokens * 4 * shape.head_size
-    products = multiplied / (card.ops_per_s * curve.matrix)
-    passes = curve.queries * 4 * shape.sequences * shape.heads * shape.head_size / card.bytes_per_s
-    return card.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, read, products, serial) + passes
+    products = multiplied / (gpu.ops_per_s * curve.matrix)
+    passes = curve.queries * 4 * shape.sequences * shape.heads * shape.head_size / gpu.bytes_per_s
+    return gpu.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, read, products, serial) + passes
 
 
-def _head_factor(shape: AttentionShape, curve: ReadCurve | WriteCurve) -> float:
+def _head_factor(shape: AttentionShape, curve: PrefillCurve | DecodeCurve) -> float:
     """Return the rate of a kernel with heads of this size, relative to heads of 128."""
     size = shape.head_size
     middle = curve.heads_192 ** ((size > 128) * (size <= 192)) * curve.heads_256 ** ((size > 192) * (size <= 256))
@@ -161,8 +161,8 @@ class LatentShape(NamedTuple):
     cache_bytes: float
 
 
-class LatentReadCurve(NamedTuple):
-    """Fitted parameters of latent attention over new tokens; as in `ReadCurve`, the `launch` in µs.
+class LatentPrefillCurve(NamedTuple):
+    """Fitted parameters of latent attention over new tokens; as in `PrefillCurve`, the `launch` in µs.
 
     Triton's kernels, of which it consists in vLLM and SGLang, are started by the host.
 
@@ -179,8 +179,8 @@ class LatentReadCurve(NamedTuple):
     unfold: float
 
 
-class LatentWriteCurve(NamedTuple):
-    """Fitted parameters of the latent attention of one new token; as in `WriteCurve`, the `launch` in µs."""
+class LatentDecodeCurve(NamedTuple):
+    """Fitted parameters of the latent attention of one new token; as in `DecodeCurve`, the `launch` in µs."""
 
     launch: float
     memory: float
@@ -193,10 +193,10 @@ class LatentWriteCurve(NamedTuple):
     cache: float
 
 
-def latent_read_seconds(curve: LatentReadCurve, shape: LatentShape, card: KernelCard) -> float:
+def latent_prefill_seconds(curve: LatentPrefillCurve, shape: LatentShape, gpu: GpuFigures) -> float:
     """Return the seconds of causal latent attention over `shape.tokens` new tokens, with keys and values unfolded.
 
-    **Formula**: as `attention_read_seconds` with 2 · (192 + 128) operations for each pair, plus the products that
+    **Formula**: as `attention_prefill_seconds` with 2 · (192 + 128) operations for each pair, plus the products that
     unfold 512 latents into keys and values of each head.
 
     **Source**: DeepSeek-V2, arXiv 2405.04434 §2.1; parameters fitted to ai-dynamo/aiconfigurator@095f58a.
@@ -204,21 +204,21 @@ def latent_read_seconds(curve: LatentReadCurve, shape: LatentShape, card: Kernel
     **Assumes** the sizes of DeepSeek's models.
     """
     tokens = shape.tokens
-    key = 2 * (_QUERY + _VALUE) * _BLOCK * card.multiprocessors / (card.ops_per_s * curve.matrix)
-    waves = shape.sequences * shape.heads * ceil(tokens / _BLOCK) / card.multiprocessors
+    key = 2 * (_QUERY + _VALUE) * _BLOCK * gpu.multiprocessors / (gpu.ops_per_s * curve.matrix)
+    waves = shape.sequences * shape.heads * ceil(tokens / _BLOCK) / gpu.multiprocessors
     added = curve.fill * _KEYS
     products = key * (waves * ((tokens + 1) / 2 + added) + curve.longest * (tokens + added))
-    products = products + max(waves, 1.0) * card.cycles_seconds(curve.block)
+    products = products + max(waves, 1.0) * gpu.cycles_seconds(curve.block)
     each = 4 * shape.heads * (_QUERY + _VALUE) + 2 * (_LATENT + _ROTARY)
-    read = shape.sequences * tokens * each / (card.bytes_per_s * curve.memory)
-    unfolded = 2 * shape.sequences * tokens * _LATENT * shape.heads * 2 * _VALUE / card.ops_per_s * curve.unfold
+    read = shape.sequences * tokens * each / (gpu.bytes_per_s * curve.memory)
+    unfolded = 2 * shape.sequences * tokens * _LATENT * shape.heads * 2 * _VALUE / gpu.ops_per_s * curve.unfold
     return curve.launch * 1e-6 + combined_seconds(curve.overlap, products, read) + unfolded
 
 
-def latent_write_seconds(curve: LatentWriteCurve, shape: LatentShape, card: KernelCard) -> float:
+def latent_decode_seconds(curve: LatentDecodeCurve, shape: LatentShape, gpu: GpuFigures) -> float:
     """Return the seconds in which one new token of each sequence attends to `shape.tokens` cached latents.
 
-    **Formula**: as `attention_write_seconds`: all heads read the same latents of 576 elements.
+    **Formula**: as `attention_decode_seconds`: all heads read the same latents of 576 elements.
 
     **Source**: DeepSeek-V2, arXiv 2405.04434 §2.1 (absorbed projections); parameters fitted to
     ai-dynamo/aiconfigurator@095f58a.
@@ -227,15 +227,15 @@ def latent_write_seconds(curve: LatentWriteCurve, shape: LatentShape, card: Kern
     """
     key = (_LATENT + _ROTARY) * shape.cache_bytes
     sequences = shape.sequences * ceil(shape.heads / _GROUP)
-    parts = min(max(card.multiprocessors / sequences, 1.0), max(shape.tokens / (_KEYS * curve.split), 1.0))
-    waves = max(1.0, sequences * parts / card.multiprocessors)
-    alone = shape.tokens / parts * key / (card.port_bytes_per_s * curve.unit)
-    serial = waves * (card.cycles_seconds(curve.start) + alone)
+    parts = min(max(gpu.multiprocessors / sequences, 1.0), max(shape.tokens / (_KEYS * curve.split), 1.0))
+    waves = max(1.0, sequences * parts / gpu.multiprocessors)
+    alone = shape.tokens / parts * key / (gpu.port_bytes_per_s * curve.unit)
+    serial = waves * (gpu.cycles_seconds(curve.start) + alone)
     moved = shape.sequences * shape.tokens * key
-    missed = 1 / (1 + (card.cache_bytes / moved) ** 4)
-    cached = card.port_bytes_per_s * card.multiprocessors * curve.cache
-    read = moved * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
+    missed = 1 / (1 + (gpu.cache_bytes / moved) ** 4)
+    cached = gpu.port_bytes_per_s * gpu.multiprocessors * curve.cache
+    read = moved * (missed / (gpu.bytes_per_s * curve.memory) + (1 - missed) / cached)
     multiplied = shape.sequences * max(shape.heads, 16.0) * shape.tokens * 2 * (2 * _LATENT + _ROTARY)
-    products = multiplied / (card.ops_per_s * curve.matrix)
-    passes = curve.queries * 2 * shape.sequences * shape.heads * (2 * _LATENT + _ROTARY) / card.bytes_per_s
+    products = multiplied / (gpu.ops_per_s * curve.matrix)
+    passes = curve.queries * 2 * shape.sequences * shape.heads * (2 * _LATENT + _ROTARY) / gpu.bytes_per_s
     return curve.launch * 1e-6 + combined_seconds(curve.overlap, read, products, serial) + passes

@@ -1,4 +1,4 @@
-"""Fitted curves of kernels in the catalog, and the curve that applies to a card."""
+"""Fitted curves of kernels in the catalog, and the curve that applies to a GPU."""
 
 import json
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ Kernel = Literal[
     "all-to-all",
 ]
 """Kernels with curves; `attention-write-single` is the attention of a new token whose heads do not share keys."""
-Reach = Literal["own table", "family", "same instructions", "all cards"]
-"""Origin of a curve: measured on the card, on its family, on cards with the same matrix instructions, or on all."""
+CurveOrigin = Literal["own table", "family", "same instructions", "all cards"]
+"""Origin of a curve: measured on the GPU, on its family, on GPUs with the same matrix instructions, or on all."""
 _FAMILY_FILES: Final = {"Hopper PCIe": "Hopper SXM"}
 ALL_CARDS: Final = "all-cards"
 WARP_LEVEL: Final = "warp-level-cards"
 _WARP_LEVEL_MAJORS: Final = ("7", "8", "12")
-"""Major compute capabilities of cards whose kernels multiply by the instruction of one warp (`mma.sync`).
+"""Major compute capabilities of GPUs whose kernels multiply by the instruction of one warp (`mma.sync`).
 
 **Source**: NVIDIA/cutlass README (`sm_90a` has warp-group products, `sm_100a` products by tensor memory; neither is in
 `sm_120`); Dao-AILab/flash-attention README (FlashAttention-2 for Ampere and Ada, 3 for Hopper)."""
@@ -40,8 +40,8 @@ class KernelCurve(NamedTuple):
     """A fitted curve: its kernel, engine, number format and implementation, its parameters, and how well it fits.
 
     `head_sizes` are those of attention for which the engine uses this implementation. `median_error` and `error_90` are
-    relative errors on `rows` measurements to which it was not fitted; of a family or of all cards they are errors on
-    cards that were left out.
+    relative errors on `rows` measurements to which it was not fitted; of a family or of all GPUs they are errors on
+    GPUs that were left out.
     """
 
     kernel: str
@@ -55,11 +55,11 @@ class KernelCurve(NamedTuple):
     parameters: tuple[float, ...]
 
 
-class FoundCurve(NamedTuple):
-    """The curve that applies to a card, and where it was measured."""
+class ApplicableCurve(NamedTuple):
+    """The curve that applies to a GPU, and where it was measured."""
 
     curve: KernelCurve
-    reach: Reach
+    origin: CurveOrigin
 
 
 class KernelTime(NamedTuple):
@@ -68,24 +68,24 @@ class KernelTime(NamedTuple):
     seconds: float
     low_seconds: float
     high_seconds: float
-    reach: Reach
+    origin: CurveOrigin
 
     @classmethod
-    def within(cls, seconds: float, found: FoundCurve) -> "KernelTime":
+    def within(cls, seconds: float, found: ApplicableCurve) -> "KernelTime":
         """Return `seconds` with the range of the curve `found`."""
         factor = 1 + found.curve.error_90
-        return cls(seconds, seconds / factor, seconds * factor, found.reach)
+        return cls(seconds, seconds / factor, seconds * factor, found.origin)
 
 
 @lru_cache(maxsize=4096)
-def find_curve(gpu: Gpu, kernel: Kernel, engine: str, number_format: str, head_size: int = 0) -> FoundCurve | None:
-    """Return the curve of `kernel` that applies to `gpu`, or None if no card was measured in this format.
+def find_curve(gpu: Gpu, kernel: Kernel, engine: str, number_format: str, head_size: int = 0) -> ApplicableCurve | None:
+    """Return the curve of `kernel` that applies to `gpu`, or None if no GPU was measured in this format.
 
-    It is the curve of the card itself, of its family, of cards with the same matrix instructions or of all cards, of
+    It is the curve of the GPU itself, of its family, of GPUs with the same matrix instructions or of all GPUs, of
     `engine` before other engines, and of the implementation with the right head size and the most measurements.
     """
     for same_engine in (True, False):
-        for reach, name in _files(gpu):
+        for origin, name in _files(gpu):
             fitting = [
                 curve
                 for curve in curves_of(name)
@@ -94,11 +94,13 @@ def find_curve(gpu: Gpu, kernel: Kernel, engine: str, number_format: str, head_s
                 and curve.rows
             ]
             if fitting:
-                return FoundCurve(max(fitting, key=lambda curve: (head_size in curve.head_sizes, curve.rows)), reach)
+                return ApplicableCurve(
+                    max(fitting, key=lambda curve: (head_size in curve.head_sizes, curve.rows)), origin
+                )
     return None
 
 
-def _files(gpu: Gpu) -> Iterator[tuple[Reach, str]]:
+def _files(gpu: Gpu) -> Iterator[tuple[CurveOrigin, str]]:
     """Return the names of the catalog files that can apply to `gpu`, nearest first."""
     yield "own table", gpu.id
     family = family_of(gpu)
@@ -114,7 +116,7 @@ def multiplies_by_warp(gpu: Gpu) -> bool:
 
 
 def file_name(family: str) -> str:
-    """Return the name of the file with the curves of a family of cards."""
+    """Return the name of the file with the curves of a family of GPUs."""
     return f"family-{family.lower().replace(' ', '-')}"
 
 

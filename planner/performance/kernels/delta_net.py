@@ -17,7 +17,7 @@ _ATTENTION_SHARE: Final = 0.5
 
 
 class DeltaNetShape(NamedTuple):
-    """Sizes of a delta net: sequences, new tokens of each, heads on one card, and the width of keys and values."""
+    """Sizes of a delta net: sequences, new tokens of each, heads on one GPU, and the width of keys and values."""
 
     sequences: float
     tokens: float

@@ -3,7 +3,7 @@
 from math import ceil, exp, sqrt
 from typing import Final, NamedTuple
 
-from planner.performance.kernels.card import KernelCard, combined_seconds
+from planner.performance.kernels.gpu_figures import GpuFigures, combined_seconds
 
 _TILES: Final = ((64.0, 64.0), (64.0, 128.0), (128.0, 128.0), (128.0, 256.0), (256.0, 128.0), (64.0, 256.0))
 """Rows and columns of the blocks of a result that one multiprocessor computes (NVIDIA/cutlass, default tile shapes)."""
@@ -43,7 +43,7 @@ class ProductCurve(NamedTuple):
     held: float
 
 
-def matmul_seconds(curve: ProductCurve, shape: ProductShape, card: KernelCard) -> float:
+def matmul_seconds(curve: ProductCurve, shape: ProductShape, gpu: GpuFigures) -> float:
     """Return the seconds of one matrix product.
 
     **Formula**: launch + (t_products^q + t_bytes^q)^(1/q) + inputs · rows · inner ÷ bandwidth. t_products is the best
@@ -55,29 +55,29 @@ def matmul_seconds(curve: ProductCurve, shape: ProductShape, card: KernelCard) -
 
     **Assumes** that libraries choose the fastest of a few block shapes.
     """
-    steady = 2 * card.multiprocessors / (card.ops_per_s * curve.matrix)
+    steady = 2 * gpu.multiprocessors / (gpu.ops_per_s * curve.matrix)
     products = 1e9
     for rows, columns in _TILES:
         blocks = ceil(shape.rows / rows) * ceil(shape.columns / columns)
         block = rows * columns * (1 + curve.edge * (64 / rows + 64 / columns)) * steady
         for parts in _SPLITS:
-            waves = ceil(blocks * parts / card.multiprocessors)
-            merge = card.cycles_seconds(curve.merge) * (parts > 1)
+            waves = ceil(blocks * parts / gpu.multiprocessors)
+            merge = gpu.cycles_seconds(curve.merge) * (parts > 1)
             products = min(products, waves * (shape.inner / parts + curve.prologue * 100) * block + merge)
     weights = shape.columns * shape.inner * shape.weight_bytes
     moved = weights + shape.rows * shape.inner * shape.input_bytes + 2 * shape.rows * shape.columns
-    missed = 1 / (1 + (curve.held * card.cache_bytes / moved) ** 4)
-    cached = card.port_bytes_per_s * card.multiprocessors * curve.cache
-    read = moved * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
-    passes = curve.inputs * shape.rows * shape.inner / card.bytes_per_s
-    return card.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, products, read) + passes
+    missed = 1 / (1 + (curve.held * gpu.cache_bytes / moved) ** 4)
+    cached = gpu.port_bytes_per_s * gpu.multiprocessors * curve.cache
+    read = moved * (missed / (gpu.bytes_per_s * curve.memory) + (1 - missed) / cached)
+    passes = curve.inputs * shape.rows * shape.inner / gpu.bytes_per_s
+    return gpu.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, products, read) + passes
 
 
 class ExpertShape(NamedTuple):
-    """Sizes of a layer of routed experts on one card.
+    """Sizes of a layer of routed experts on one GPU.
 
     `tokens` of the whole group are routed to `chosen` of `experts` each, which `cards` share; an expert has `matrices`
-    (3 if gated) of `hidden` × `width`, the width on this card, with `weight_bytes` an element. `skewed` is 1 if a few
+    (3 if gated) of `hidden` × `width`, the width on this GPU, with `weight_bytes` an element. `skewed` is 1 if a few
     experts get most tokens, 0 if all get as many.
     """
 
@@ -97,7 +97,7 @@ class ExpertCurve(NamedTuple):
 
     `launch` thousand clock cycles; `matrix` share of the dense rate with many rows for each expert, `few` rows (in 32)
     below which it falls and `fall` how steeply; `memory` share of the bandwidth, `overlap` of both; `moved` passes over
-    inputs and results; `even` and `even_growth` how much more than the mean the fullest card gets if tokens are spread
+    inputs and results; `even` and `even_growth` how much more than the mean the fullest GPU gets if tokens are spread
     evenly, `uneven` and `uneven_growth` if not; `expert` the launch of each expert in tens of cycles; `prologue` inner
     steps (hundreds); `cache` share of the bandwidth of the L2 cache; `unit` share of that between one multiprocessor
     and the cache; `spread` and `clustered` how fast experts are touched with the number of rows.
@@ -122,16 +122,16 @@ class ExpertCurve(NamedTuple):
     clustered: float
 
 
-def experts_seconds(curve: ExpertCurve, shape: ExpertShape, card: KernelCard) -> float:
-    """Return the seconds of a layer's routed experts on the fullest of the cards that share them.
+def experts_seconds(curve: ExpertCurve, shape: ExpertShape, gpu: GpuFigures) -> float:
+    """Return the seconds of a layer's routed experts on the fullest of the GPUs that share them.
 
     **Formula**: launch + (t_products^q + t_bytes^q + t_alone^q)^(1/q) + passes over the rows + launches of experts; the
     touched experts are E · (1 − e^(−rows ÷ E)), and products with few rows for each reach less of the rate.
 
     **Source**: grouped products of NVIDIA/cutlass; parameters fitted to ai-dynamo/aiconfigurator@095f58a, whose tokens
-    are spread evenly, or by a power law with the fullest card measured.
+    are spread evenly, or by a power law with the fullest GPU measured.
 
-    **Assumes** that a card computes no token more than once for each of its experts.
+    **Assumes** that a GPU computes no token more than once for each of its experts.
     """
     skew, even, held = shape.skewed, 1 - shape.skewed, shape.experts / shape.cards
     growth = float(shape.cards ** (curve.even_growth * even + curve.uneven_growth * skew))
@@ -143,13 +143,13 @@ def experts_seconds(curve: ExpertCurve, shape: ExpertShape, card: KernelCard) ->
     weights = shape.matrices * shape.hidden * shape.width
     each = rows / touched
     slower = float(((each + curve.few * 32) / each) ** curve.fall) * (1 + curve.prologue * 100 / shape.hidden)
-    products = 2 * rows * weights / (card.ops_per_s * curve.matrix) * slower
+    products = 2 * rows * weights / (gpu.ops_per_s * curve.matrix) * slower
     read = touched * weights * shape.weight_bytes
-    missed = 1 / (1 + (card.cache_bytes / read) ** 4)
-    cached = card.port_bytes_per_s * card.multiprocessors * curve.cache
-    read = read * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
-    strip = 128 * shape.weight_bytes / (card.port_bytes_per_s * curve.unit)
+    missed = 1 / (1 + (gpu.cache_bytes / read) ** 4)
+    cached = gpu.port_bytes_per_s * gpu.multiprocessors * curve.cache
+    read = read * (missed / (gpu.bytes_per_s * curve.memory) + (1 - missed) / cached)
+    strip = 128 * shape.weight_bytes / (gpu.port_bytes_per_s * curve.unit)
     alone = (shape.hidden + shape.width) * strip * min(touched, 1.0)
-    passes = curve.moved * rows * (4 * shape.hidden + 2 * shape.matrices * shape.width) / card.bytes_per_s
+    passes = curve.moved * rows * (4 * shape.hidden + 2 * shape.matrices * shape.width) / gpu.bytes_per_s
     kernels = combined_seconds(curve.overlap, products, read, alone)
-    return card.cycles_seconds(curve.launch + held * curve.expert * 1e-2) + kernels + passes
+    return gpu.cycles_seconds(curve.launch + held * curve.expert * 1e-2) + kernels + passes

@@ -1,4 +1,4 @@
-"""Time of a kernel on a card, with its range and where it was measured: the curves of the catalog and their laws."""
+"""Time of a kernel on a GPU, with its range and where it was measured: the curves of the catalog and their formulas."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -8,17 +8,17 @@ from typing import Final, Literal, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.performance.kernels.attention import (
     AttentionShape,
-    LatentReadCurve,
-    LatentWriteCurve,
-    ReadCurve,
-    WriteCurve,
-    attention_read_seconds,
-    attention_write_seconds,
-    latent_read_seconds,
-    latent_write_seconds,
+    DecodeCurve,
+    LatentDecodeCurve,
+    LatentPrefillCurve,
+    PrefillCurve,
+    attention_decode_seconds,
+    attention_prefill_seconds,
+    latent_decode_seconds,
+    latent_prefill_seconds,
 )
-from planner.performance.kernels.card import KernelCard, combined_seconds, kernel_card
 from planner.performance.kernels.curves import Kernel, KernelTime, find_curve
+from planner.performance.kernels.gpu_figures import GpuFigures, combined_seconds, gpu_figures
 from planner.performance.kernels.products import (
     ExpertCurve,
     ExpertShape,
@@ -38,7 +38,7 @@ _PASSES: Final[dict[Collective, float]] = {
 
 
 class CollectiveShape(NamedTuple):
-    """Sizes of a collective: the number of cards, and the bytes that each sends."""
+    """Sizes of a collective: the number of GPUs, and the bytes that each sends."""
 
     cards: float
     sent_bytes: float
@@ -47,8 +47,8 @@ class CollectiveShape(NamedTuple):
 class CollectiveCurve(NamedTuple):
     """Fitted parameters of a collective.
 
-    `launch` µs on 2 cards and `hops` how much longer it is on twice as many; `link` share of a card's link bandwidth on
-    2 cards and `crowd` how much of it is left on twice as many; `overlap` of the terms; `protocol` µs for √(1 MB), as
+    `launch` µs on 2 GPUs and `hops` how much longer it is on twice as many; `link` share of a GPU's link bandwidth on
+    2 GPUs and `crowd` how much of it is left on twice as many; `overlap` of the terms; `protocol` µs for √(1 MB), as
     it stands for messages that are too small for the full bandwidth and too large for the latency.
     """
 
@@ -63,18 +63,18 @@ class CollectiveCurve(NamedTuple):
 def collective_shape(operation: Collective, cards: int, size_bytes: float) -> CollectiveShape:
     """Return the shape of `operation` on `size_bytes` over `cards`.
 
-    **Formula**: each card sends (g − 1) / g of the bytes, an all-reduce twice as much.
+    **Formula**: each GPU sends (g − 1) / g of the bytes, an all-reduce twice as much.
 
     **Source**: NVIDIA/nccl-tests doc/PERFORMANCE.md.
     """
     return CollectiveShape(cards, _PASSES[operation] * (cards - 1) / cards * size_bytes)
 
 
-def collective_seconds(curve: CollectiveCurve, shape: CollectiveShape, card: KernelCard) -> float:
+def collective_seconds(curve: CollectiveCurve, shape: CollectiveShape, figures: GpuFigures) -> float:
     """Return the seconds of a collective within one machine.
 
     **Formula**: (t_latency^q + (bytes ÷ bandwidth)^q + (protocol · √bytes)^q)^(1/q), latency and bandwidth each with a
-    factor for every doubling of the cards.
+    factor for every doubling of the GPUs.
 
     **Source**: parameters fitted to ai-dynamo/aiconfigurator@095f58a (NCCL, oneCCL and the engines' own kernels).
 
@@ -82,37 +82,37 @@ def collective_seconds(curve: CollectiveCurve, shape: CollectiveShape, card: Ker
     """
     doublings = log2(shape.cards) - 1
     latency = curve.launch * 1e-6 * curve.hops**doublings
-    sent = shape.sent_bytes / (card.link_bytes_per_s * curve.link * curve.crowd**doublings)
+    sent = shape.sent_bytes / (figures.link_bytes_per_s * curve.link * curve.crowd**doublings)
     protocol = curve.protocol * 1e-6 * (shape.sent_bytes / 1e6) ** 0.5
     return combined_seconds(curve.overlap, latency, sent, protocol)
 
 
-class Law(NamedTuple):
-    """The law of a kernel: a function of its parameters, its shape and a card, and the class of the parameters."""
+class KernelFormula(NamedTuple):
+    """The formula of a kernel: a function of its parameters, its shape and a GPU, and the class of the parameters."""
 
     seconds: Callable[..., float]
     curve: Callable[..., tuple[float, ...]]
 
 
-_COLLECTIVE: Final = Law(collective_seconds, CollectiveCurve)
-LAWS: Final[Mapping[str, Law]] = {
-    "product": Law(matmul_seconds, ProductCurve),
-    "attention-read": Law(attention_read_seconds, ReadCurve),
-    "attention-write": Law(attention_write_seconds, WriteCurve),
-    "attention-write-single": Law(attention_write_seconds, WriteCurve),
-    "latent-read": Law(latent_read_seconds, LatentReadCurve),
-    "latent-write": Law(latent_write_seconds, LatentWriteCurve),
-    "experts": Law(experts_seconds, ExpertCurve),
+_COLLECTIVE: Final = KernelFormula(collective_seconds, CollectiveCurve)
+FORMULAS: Final[Mapping[str, KernelFormula]] = {
+    "product": KernelFormula(matmul_seconds, ProductCurve),
+    "attention-read": KernelFormula(attention_prefill_seconds, PrefillCurve),
+    "attention-write": KernelFormula(attention_decode_seconds, DecodeCurve),
+    "attention-write-single": KernelFormula(attention_decode_seconds, DecodeCurve),
+    "latent-read": KernelFormula(latent_prefill_seconds, LatentPrefillCurve),
+    "latent-write": KernelFormula(latent_decode_seconds, LatentDecodeCurve),
+    "experts": KernelFormula(experts_seconds, ExpertCurve),
     "all-reduce": _COLLECTIVE,
     "all-gather": _COLLECTIVE,
     "reduce-scatter": _COLLECTIVE,
     "all-to-all": _COLLECTIVE,
 }
-"""The law of each kernel; the catalog has the parameters in the order of the class."""
+"""The formula of each kernel; the catalog has the parameters in the order of the class."""
 
 
 class ElementFormat(NamedTuple):
-    """Bytes of an element of weights and of inputs, with their scales, and the card's rate for their products."""
+    """Bytes of an element of weights and of inputs, with their scales, and the GPU's rate for their products."""
 
     weight_bytes: float
     input_bytes: float
@@ -149,13 +149,13 @@ def _time(
 ) -> KernelTime | None:
     """Return the time of `kernel` on `gpu`; None if the format was not measured, or figures are unknown."""
     found = find_curve(gpu, kernel, engine, number_format, head_size)
-    card = kernel_card(gpu, element_format(number_format).rate)
-    if found is None or card is None:
+    figures = gpu_figures(gpu, element_format(number_format).rate)
+    if found is None or figures is None:
         return None
-    law, (launch, *others) = LAWS[kernel], found.curve.parameters
-    longest = longest_launch_seconds / card.cycles_seconds(1)
-    curve = law.curve(min(launch, longest), *others)
-    return KernelTime.within(law.seconds(curve, shape, card), found)
+    formula, (launch, *others) = FORMULAS[kernel], found.curve.parameters
+    longest = longest_launch_seconds / figures.cycles_seconds(1)
+    curve = formula.curve(min(launch, longest), *others)
+    return KernelTime.within(formula.seconds(curve, shape, figures), found)
 
 
 @lru_cache(maxsize=16_384)
@@ -175,16 +175,16 @@ def matmul_time(
 
 def launch_seconds(gpu: Gpu, engine: str) -> float:
     """Return the seconds between two kernels of a CUDA graph on `gpu`: the launch of a product in 16 bits."""
-    found, card = find_curve(gpu, "product", engine, "bf16"), kernel_card(gpu)
-    return card.cycles_seconds(found.curve.parameters[0]) if found and card else 0.0
+    found, figures = find_curve(gpu, "product", engine, "bf16"), gpu_figures(gpu)
+    return figures.cycles_seconds(found.curve.parameters[0]) if found and figures else 0.0
 
 
-def attention_prompt_time(gpu: Gpu, engine: str, number_format: str, shape: AttentionShape) -> KernelTime | None:
+def attention_prefill_time(gpu: Gpu, engine: str, number_format: str, shape: AttentionShape) -> KernelTime | None:
     """Return the time of attention over new tokens; `number_format` is that of products and cache: bf16/fp8."""
     return _time(gpu, "attention-read", engine, number_format, shape, int(shape.head_size))
 
 
-def attention_token_time(gpu: Gpu, engine: str, cache_format: str, shape: AttentionShape) -> KernelTime | None:
+def attention_decode_time(gpu: Gpu, engine: str, cache_format: str, shape: AttentionShape) -> KernelTime | None:
     """Return the time of the attention of one new token of each sequence over its cache."""
     kernel: Kernel = "attention-write-single" if shape.heads == shape.key_heads else "attention-write"
     return _time(gpu, kernel, engine, cache_format, shape, int(shape.head_size))

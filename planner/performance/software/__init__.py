@@ -1,4 +1,4 @@
-"""Time behavior of each program: launch times, and the shares of a card's bandwidth and rates that kernels reach."""
+"""Time behavior of each program: launch times, and the shares of a GPU's bandwidth and rates that kernels reach."""
 
 from typing import Final
 

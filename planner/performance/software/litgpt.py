@@ -13,7 +13,7 @@ ENGINE: Final = Engine(
     eager=True,
     eager_kernels=EAGER_KERNELS,
     quantised_layer_seconds=MappingProxyType({"nf4": 1_600e-6}),
-    unpacks=True,
+    unpacks_weights=True,
     reads_float4=False,
 )
 """LitGPT's eager layers with bitsandbytes; its memory in inference is not modeled."""

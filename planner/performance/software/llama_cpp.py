@@ -7,9 +7,7 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.models.layers import Attention, Layer, Mlp, Moe
-from planner.performance.efficiency import Family, family_of
-from planner.performance.inference.work import PassWork
-from planner.performance.reach import (
+from planner.performance.attainable import (
     MeasuredShare,
     MemoryClass,
     Width,
@@ -17,48 +15,50 @@ from planner.performance.reach import (
     memory_class,
     share_within_power_limit,
 )
+from planner.performance.efficiency import Family, family_of
+from planner.performance.inference.work import PassWork
 from planner.performance.software.engine import Engine
 
-_XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
-_READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
-    ("GDDR", "16"): MeasuredShare(0.92, f"{_XD}, 4 Ada GPUs"),
-    ("GDDR", "8"): MeasuredShare(0.90, f"{_XD}, between 16 and 4 bits"),
-    ("GDDR", "4"): MeasuredShare(0.88, f"{_XD}, 7 Ampere and Ada GPUs"),
-    ("GDDR", "float4"): MeasuredShare(0.88, f"{_XD}, as 4 bits"),
+_DAI_BENCHMARKS: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
+_READ_SHARES: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
+    ("GDDR", "16"): MeasuredShare(0.92, f"{_DAI_BENCHMARKS}, 4 Ada GPUs"),
+    ("GDDR", "8"): MeasuredShare(0.90, f"{_DAI_BENCHMARKS}, between 16 and 4 bits"),
+    ("GDDR", "4"): MeasuredShare(0.88, f"{_DAI_BENCHMARKS}, 7 Ampere and Ada GPUs"),
+    ("GDDR", "float4"): MeasuredShare(0.88, f"{_DAI_BENCHMARKS}, as 4 bits"),
     ("HBM", "16"): MeasuredShare(0.80, "as other programs, with the vector loads of ggml-org/llama.cpp#9816"),
-    ("HBM", "8"): MeasuredShare(0.52, f"{_XD}, between 16 and 4 bits"),
-    ("HBM", "4"): MeasuredShare(0.57, f"{_XD}, A100"),
-    ("HBM", "float4"): MeasuredShare(0.57, f"{_XD}, as 4 bits"),
-    ("unified", "16"): MeasuredShare(0.80, f"{_XD}, M1 Max and M3 Max"),
-    ("unified", "8"): MeasuredShare(0.70, f"{_XD}, between 16 and 4 bits"),
-    ("unified", "4"): MeasuredShare(0.60, f"{_XD}, M1, M1 Max and M3 Max"),
-    ("unified", "float4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
+    ("HBM", "8"): MeasuredShare(0.52, f"{_DAI_BENCHMARKS}, between 16 and 4 bits"),
+    ("HBM", "4"): MeasuredShare(0.57, f"{_DAI_BENCHMARKS}, A100"),
+    ("HBM", "float4"): MeasuredShare(0.57, f"{_DAI_BENCHMARKS}, as 4 bits"),
+    ("unified", "16"): MeasuredShare(0.80, f"{_DAI_BENCHMARKS}, M1 Max and M3 Max"),
+    ("unified", "8"): MeasuredShare(0.70, f"{_DAI_BENCHMARKS}, between 16 and 4 bits"),
+    ("unified", "4"): MeasuredShare(0.60, f"{_DAI_BENCHMARKS}, M1, M1 Max and M3 Max"),
+    ("unified", "float4"): MeasuredShare(0.60, f"{_DAI_BENCHMARKS}, as 4 bits"),
 }
 _CEILING: Final[dict[Family, float]] = {"Apple": 0.66, "Radeon": 0.30, "Instinct": 0.30}
 _USUAL_CEILING: Final = 0.45
-_CEILING_SOURCE: Final = f"{_XD}, prompts of 512 tokens, unpacking of weights apart"
+_CEILING_SOURCE: Final = f"{_DAI_BENCHMARKS}, prompts of 512 tokens, unpacking of weights apart"
 _UNFUSED_CACHE: Final[dict[MemoryClass, MeasuredShare]] = {
-    "GDDR": MeasuredShare(0.37, f"{_XD}, without flash attention"),
-    "HBM": MeasuredShare(0.37, f"{_XD}, without flash attention"),
-    "unified": MeasuredShare(0.12, f"{_XD}, M1 Max and M3 Max without flash attention"),
+    "GDDR": MeasuredShare(0.37, f"{_DAI_BENCHMARKS}, without flash attention"),
+    "HBM": MeasuredShare(0.37, f"{_DAI_BENCHMARKS}, without flash attention"),
+    "unified": MeasuredShare(0.12, f"{_DAI_BENCHMARKS}, M1 Max and M3 Max without flash attention"),
 }
 _FAMILIES: Final[tuple[Family, ...]] = ("Ada", "Ampere GDDR", "A100", "Apple")
 
 
 _COPIES: Final = 4
-"""Copies of a chunk's inputs on each card: a chunk waits until the fourth before it is through with its copy.
+"""Copies of a chunk's inputs on each GPU: a chunk waits until the fourth before it is through with its copy.
 
 **Source**: llama.cpp ggml-backend, GGML_SCHED_MAX_COPIES.
 """
 _QUEUED_LAUNCHES: Final = 1_024
-"""Kernels that CUDA queues for a card; the thread that launches another one waits, and cannot feed the next card."""
+"""Kernels that CUDA queues for a GPU; the thread that launches another one waits, and cannot feed the next GPU."""
 _LAUNCHES_PER_LAYER: Final = 47
 _LAUNCHES_TO_UNPACK: Final = 7
 """Kernels of a layer over a chunk: 14 element-wise ones and copies, 8 of the two products of attention, and 25 of seven
 products with the casts of their input and output, four of them in parts; 7 more to unpack quantised weights.
 
 **Source**: llama.cpp build_llama and ggml_cuda_op_mul_mat_cublas (May 2024). How many products have parts is cuBLAS's
-choice. On four cards of XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e (H100, RTX 4090, 4000 and 5000 Ada),
+choice. On four GPUs of XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e (H100, RTX 4090, 4000 and 5000 Ada),
 70 billion parameters in 4 bits gain a third, on RTX 4090 as on two: even the 19 layers of the last stage fill the
 queue. With 16 bits the 21 of the first do not. Only 47 and 48 kernels fit with both.
 """
@@ -73,7 +73,7 @@ _SCALAR_BYTES_PER_CLOCK: Final = 8.0
 
 **Source**: ggml-org/llama.cpp#9816 and #9817 (October 2024): 16-bit products of one row were 1.33 times as fast on
 H100 SXM with vector loads, which reach 0.83 of its bandwidth (ai-dynamo/aiconfigurator@095f58a); 0.62 of it is 8.0
-bytes for each of 132 multiprocessors at 1.98 GHz. Cards with GDDR, with half as much bandwidth for each, gained 1 %.
+bytes for each of 132 multiprocessors at 1.98 GHz. GPUs with GDDR, with half as much bandwidth for each, gained 1 %.
 """
 
 
@@ -111,7 +111,7 @@ class LlamaCppEngine(Engine):
         return super().work(architecture, weights)._replace(pointwise_bytes=moved)
 
     def passes_in_stages(self, work: PassWork, costs: Sequence[float], stages: int) -> float:
-        """Return the time of a prompt in `stages` on as many cards whose chunks take `costs` on one card.
+        """Return the time of a prompt in `stages` on as many GPUs whose chunks take `costs` on one GPU.
 
         **Formula**: a stage of a chunk starts after that of the chunk before, after the stage before, and when it is
         launched: after all launches before it, and once the fourth chunk before is through with the stage. The thread
@@ -143,21 +143,21 @@ class LlamaCppEngine(Engine):
 
     def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
         """Return the bandwidth shares of llama.cpp's kernels, which multiply while they unpack weights."""
-        return _READS
+        return _READ_SHARES
 
     def cache_share(self, gpu: Gpu, *, unfused: bool) -> MeasuredShare:
         """Return the bandwidth share of reading the KV cache, with or without llama.cpp's flash attention."""
         return _UNFUSED_CACHE[memory_class(gpu)] if unfused else super().cache_share(gpu, unfused=unfused)
 
     def rate(self, gpu: Gpu, dtype: str) -> float | None:
-        """Return the dense rate with 16-bit accumulation, which GeForce cards do not halve: half the int8 rate."""
+        """Return the dense rate with 16-bit accumulation, which GeForce GPUs do not halve: half the int8 rate."""
         plain, narrow = dense_ops_per_s(gpu, dtype), gpu.rate("int8")
         if plain is None or narrow is None or dtype != "fp16" or gpu.vendor != "NVIDIA":
             return plain
         return max(plain, narrow.ops_per_s / 2 / gpu.device_count)
 
     def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
-        """Return the share of the dense rate that products reach: on NVIDIA's cards those of cuBLAS."""
+        """Return the share of the dense rate that products reach: on NVIDIA's GPUs those of cuBLAS."""
         if gpu.vendor == "NVIDIA":
             found = super().product_share(gpu, dtype)
             return found._replace(fraction=share_within_power_limit(gpu, found.fraction))
@@ -167,10 +167,10 @@ class LlamaCppEngine(Engine):
 ENGINE: Final = LlamaCppEngine(
     name="llama.cpp",
     layer_seconds=70e-6,
-    source=f"{_XD}, time left beside the reading of weights on 6 GDDR GPUs",
-    chunk=512,
-    unpacks=True,
-    packed_experts=True,
+    source=f"{_DAI_BENCHMARKS}, time left beside the reading of weights on 6 GDDR GPUs",
+    chunk_tokens=512,
+    unpacks_weights=True,
+    keeps_experts_packed=True,
     elementwise_kernels=_ELEMENTWISE_KERNELS,
     scalar_bytes_per_clock=_SCALAR_BYTES_PER_CLOCK,
     stacked_layer_seconds=100e-6,

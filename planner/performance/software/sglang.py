@@ -28,5 +28,5 @@ ENGINE: Final = replace(
     graph_rows=inf,
 )
 """The time of a layer that vLLM shares was measured with SGLang. Since 0.5.10 prompts run in CUDA graphs, up to a whole
-chunk; with latent attention up to 2,048 tokens, above which the card takes longer than the host (srt/server_args.py,
+chunk; with latent attention up to 2,048 tokens, above which the GPU takes longer than the host (srt/server_args.py,
 `piecewise_cuda_graph_max_tokens`)."""

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from planner.performance.attainable import MeasuredShare
 from planner.performance.inference.work import PassWork
-from planner.performance.reach import MeasuredShare
 from planner.performance.software.engine import Engine
 from planner.performance.software.sglang import EAGER_DELTA_SECONDS, EAGER_EXPERTS_SECONDS
 from planner.performance.software.vllm import EAGER_LAYER_SECONDS
@@ -11,14 +11,14 @@ from planner.performance.software.vllm import EAGER_LAYER_SECONDS
 
 class _TensorRtLlm(Engine):
     def cache_cards(self, work: PassWork, cards: int) -> int:
-        """Return `cards`: the cards in a tensor-parallel group cache different sequences, without copies.
+        """Return `cards`: the GPUs in a tensor-parallel group cache different sequences, without copies.
 
         **Source**: TensorRT-LLM `enable_attention_dp`.
         """
         return cards
 
     def schedulers(self, work: PassWork, cards: int) -> int:
-        """Return `cards` for networks with routed experts, each of whose cards schedules the sequences that it caches.
+        """Return `cards` for networks with routed experts, each of whose GPUs schedules the sequences that it caches.
 
         **Source**: NVIDIA/TensorRT-LLM perf-overview: `enable_attention_dp` for Qwen3 MoE, Llama 4 Maverick and
         gpt-oss.
@@ -41,13 +41,13 @@ ENGINE: Final = _TensorRtLlm(
     eager_expert_layer_seconds=EAGER_EXPERTS_SECONDS,
     eager_delta_layer_seconds=EAGER_DELTA_SECONDS,
     graph_rows=0,
-    chunk=8_192,
+    chunk_tokens=8_192,
     compute_share=1.0,
     pointwise_share=0.6,
-    multiplies_stored=True,
+    multiplies_as_stored=True,
     batches_continuously=True,
     overlaps_stages=True,
-    kernels="tensorrt-llm",
+    kernel_tables="tensorrt-llm",
     sources=3,
     measured_decoding=("Blackwell data center", "Hopper SXM"),
     measured_prompts=("Blackwell data center", "Hopper SXM"),

@@ -26,16 +26,16 @@ _EAGER_QUANTISED: Final = MappingProxyType(
         "mxfp4": 1_550e-6,
     }
 )
-"""Seconds per layer to launch kernels that unpack weights, in hosts of newer cards: Triton's for fp8 (1.45 to 1.8 ms),
+"""Seconds per layer to launch kernels that unpack weights, in hosts of newer GPUs: Triton's for fp8 (1.45 to 1.8 ms),
 GPTQModel's with 8 bits, bitsandbytes'. AutoAWQ multiplies in Triton unless its CUDA kernels are installed, which like
 those of GPTQ with 4 bits are launched as plain layers are: they unpack within the product.
 
-**Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the card
+**Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the GPU
 is busy, as to short ones; Lightning-AI/litgpt@2685705 (1.6 ms with bitsandbytes on A100); casper-hansen/AutoAWQ README,
 install.
 """
-_WAITS_WITH: Final = ("fp8",)
-"""Formats whose layers wait for the card after each product: transformers 4.51 integrations/finegrained_fp8.py
+_BLOCKING_FORMATS: Final = ("fp8",)
+"""Formats whose layers wait for the GPU after each product: transformers 4.51 integrations/finegrained_fp8.py
 (`FP8Linear.forward` calls `synchronize`)."""
 _OLDER_HOST_SLOWDOWN: Final = 0.84 / 0.61
 """Launch time in hosts of A100 relative to those of H20, with 16-bit weights."""
@@ -45,7 +45,7 @@ COMPILED: Final = Engine(
     name="compiled",
     layer_seconds=45e-6,
     source="meta-pytorch/gpt-fast@6ecad9b, Llama 2 7B at three formats on A100",
-    multiplies_stored=True,
+    multiplies_as_stored=True,
     reads_float4=False,
     sources=3,
     measured_decoding=("A100", "Ada"),
@@ -82,8 +82,8 @@ ENGINE: Final = _Transformers(
     eager_kernels=EAGER_KERNELS,
     quantised_layer_seconds=_EAGER_QUANTISED,
     older_host_slowdown=_OLDER_HOST_SLOWDOWN,
-    unpacks=True,
-    waits_with=_WAITS_WITH,
+    unpacks_weights=True,
+    blocking_formats=_BLOCKING_FORMATS,
     reads_float4=False,
     sources=2,
     measured_decoding=("Hopper SXM", "A100"),

@@ -4,7 +4,7 @@ from typing import Final
 
 from planner.hardware.gpu import Gpu
 from planner.models.layers import Attention
-from planner.performance.reach import MeasuredShare, MemoryClass
+from planner.performance.attainable import MeasuredShare, MemoryClass
 from planner.performance.software.engine import Engine
 
 _LAYER_SECONDS: Final = 60e-6
@@ -66,11 +66,11 @@ ENGINE: Final = _Vllm(
     eager_expert_layer_seconds=EAGER_EXPERTS_SECONDS,
     graph_rows=_GRAPH_ROWS,
     fuses_delta_nets=True,
-    chunk=8_192,
-    multiplies_stored=True,
+    chunk_tokens=8_192,
+    multiplies_as_stored=True,
     batches_continuously=True,
     overlaps_stages=True,
-    kernels="vllm",
+    kernel_tables="vllm",
     kernel_formats=("bf16",),
     kernel_memory=("HBM",),
     sources=2,
@@ -78,7 +78,7 @@ ENGINE: Final = _Vllm(
     measured_prompts=("Hopper SXM",),
 )
 """Of kernels in 16 bits the sum is taken; the tables of narrower formats hold the host's launches of quantization (4 to
-75 µs a product instead of 2.5), so that they do not tell the time on the card. On GDDR, a whole run is a fifth
+75 µs a product instead of 2.5), so that they do not tell the time on the GPU. On GDDR, a whole run is a fifth
 slower than the sum, and met by classes (`benchmarks/serving_accuracy.py`, Llama 3.1 8B on RTX PRO 6000)."""
 VERSION_0: Final = Engine(
     name="vllm-v0",
@@ -90,8 +90,8 @@ VERSION_0: Final = Engine(
     ),
     pass_seconds=1.3e-3,
     sequence_seconds=0.106e-3,
-    chunk=8_192,
-    multiplies_stored=True,
+    chunk_tokens=8_192,
+    multiplies_as_stored=True,
     batches_continuously=True,
     overlaps_stages=True,
 )

@@ -29,7 +29,7 @@ _SYNC: Final = "trained weights are read once and written once, at the memory ba
 _ASSUMED: Final = "Every completion is counted at its full length: shorter ones take less."
 
 
-def aligned_time(
+def alignment_time(
     architecture: Architecture,
     workload: Training,
     cards: tuple[tuple[Gpu, int], ...],
@@ -39,7 +39,7 @@ def aligned_time(
     """Return the time of one optimizer step of `workload`, whose objective is DPO, PPO or GRPO, on `cards`.
 
     Samples are prompts, or pairs in DPO; tokens are those that are trained. A measured speed replaces the estimate,
-    scaled if it was measured on other cards.
+    scaled if it was measured on other GPUs.
 
     **Formula**: generation + scores + training step (+ that of the value model) + weight sync.
 
@@ -134,11 +134,13 @@ def _other_phases(architecture: Architecture, workload: Training, gpu: Gpu, sett
     if alignment.generates:
         everywhere = sequences * (workload.parallel.data or 1)
         rollout = rollout_workload(architecture, workload, ceil(everywhere / further) if further else sequences)
-        at_once = _sequences_at_once(architecture, rollout, gpu)
-        sharing = Parallel(tensor=1 if further else tensor, data=1)
-        one = rollout.replaced(batch=at_once, parallel=sharing)
-        time = inference_time(architecture, one, ((gpu, sharing.tensor),), setting)
-        yield _phase("generation", ceil(rollout.batch / at_once), time, "⌈n / B⌉ × t_generation", _GENERATION)
+        concurrent_completions = _concurrent_completions(architecture, rollout, gpu)
+        parallel = Parallel(tensor=1 if further else tensor, data=1)
+        one = rollout.replaced(batch=concurrent_completions, parallel=parallel)
+        time = inference_time(architecture, one, ((gpu, parallel.tensor),), setting)
+        yield _phase(
+            "generation", ceil(rollout.batch / concurrent_completions), time, "⌈n / B⌉ × t_generation", _GENERATION
+        )
     if passes := alignment.scoring_passes:
         length = workload.sequence_length or 1
         scored = rollout_workload(architecture, workload.replaced(alignment=alignment.evolve(engine="none")), sequences)
@@ -152,7 +154,7 @@ def _other_phases(architecture: Architecture, workload: Training, gpu: Gpu, sett
         yield _phase("weight_sync", 1, copied, "W ÷ B", _SYNC)
 
 
-def _sequences_at_once(architecture: Architecture, rollout: Inference, gpu: Gpu) -> int:
+def _concurrent_completions(architecture: Architecture, rollout: Inference, gpu: Gpu) -> int:
     """Return how many completions an engine generates at once in its memory, all if it is not limited."""
     memory = gpu.usable_memory_bytes or gpu.memory_bytes
     if rollout.profile != ROLLOUT_ENGINE or memory is None:

@@ -1,4 +1,4 @@
-"""Communication between cards in one training step: bytes, seconds, and the work that it can overlap with."""
+"""Communication between GPUs in one training step: bytes, seconds, and the work that it can overlap with."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -10,11 +10,11 @@ from planner.performance.software import training_pace
 from planner.workload.training import Training
 
 OverlapTarget = Literal["passes", "last pass", "attention", "products", "nothing"]
-"""Work that may run during a transfer between cards."""
+"""Work that may run during a transfer between GPUs."""
 
 
 class Transfer(NamedTuple):
-    """One kind of communication in a step: bytes sent by each card, number of collectives, and seconds.
+    """One kind of communication in a step: bytes sent by each GPU, number of collectives, and seconds.
 
     `overlaps_with` is the work during which it may run; `server_seconds` is the time of gradients through a parameter
     server instead.
@@ -46,7 +46,7 @@ _PARAMETER_SERVER_SOURCE: Final = (
 
 
 class LinkTraffic(NamedTuple):
-    """Quantities of one card's share of the model that determine its communication, such as bytes of gradients."""
+    """Quantities of one GPU's share of the model that determine its communication, such as bytes of gradients."""
 
     architecture: Architecture
     trained_bytes: float
@@ -59,7 +59,7 @@ class LinkTraffic(NamedTuple):
 
 
 def step_transfers(traffic: LinkTraffic, workload: Training, links: Links, setting: TimeSetting) -> list[Transfer]:
-    """Return all transfers that one card takes part in during a step."""
+    """Return all transfers that one GPU takes part in during a step."""
     parallel = workload.parallel
     found = [_gradient_reduction(traffic, workload, links, parameter_server=setting.parameter_server)]
     if parallel.zero == 3 and parallel.state_shards > 1:
@@ -80,7 +80,7 @@ def _gradient_reduction(traffic: LinkTraffic, workload: Training, links: Links, 
     parallel = workload.parallel
     group = parallel.state_shards
     total = 2 * traffic.trained_bytes * group
-    server = total / (links.network_bytes_per_s if group > links.node else links.host_bytes_per_s)
+    server = total / (links.network_bytes_per_s if group > links.cards_per_node else links.host_bytes_per_s)
     if parameter_server and group > 1:
         return Transfer(
             "gradient_exchange", total, 1, group, server, "nothing", "2 × g × G ÷ B", _PARAMETER_SERVER_SOURCE
@@ -120,7 +120,7 @@ def _parameter_gathering(traffic: LinkTraffic, workload: Training, links: Links)
 
 
 def _tensor_parallel_exchange(traffic: LinkTraffic, workload: Training, links: Links) -> Transfer:
-    """Return the transfer of partial sums between tensor-parallel cards."""
+    """Return the transfer of partial sums between tensor-parallel GPUs."""
     group = workload.parallel.tensor
     again = 2 if workload.activation_checkpointing == "full" else 0
     operations = traffic.micro_batches * traffic.layers * (4 + again)
@@ -170,7 +170,7 @@ def _key_value_width(mixer: object) -> int:
 
 
 def _expert_dispatch(traffic: LinkTraffic, workload: Training, links: Links, *, overlaps: bool) -> Transfer:
-    """Return the transfer of tokens to their experts on other cards and back.
+    """Return the transfer of tokens to their experts on other GPUs and back.
 
     **Source**: NVIDIA-NeMo/Megatron-Bridge docs/training/communication-overlap.md (`overlap_moe_expert_parallel_comm`:
     while the tokens of one micro-batch are sent, another one is computed).
@@ -179,9 +179,9 @@ def _expert_dispatch(traffic: LinkTraffic, workload: Training, links: Links, *, 
     group = parallel.expert
     again = 2 if workload.activation_checkpointing == "full" else 0
     operations = (4 + again) * traffic.micro_batches * traffic.expert_layers
-    nodes = max(group * parallel.tensor // links.node, 1)
+    nodes = max(group * parallel.tensor // links.cards_per_node, 1)
     near, far = mean_copies_sent(traffic.top_k, group // nodes), mean_copies_sent(traffic.top_k, nodes)
-    inside = min(group, links.node)
+    inside = min(group, links.cards_per_node)
     each = near / links.bus_bytes_per_s(inside, gathers=True) + far / (links.network_bytes_per_s * NETWORK_SHARE)
     wire = operations * traffic.stream_bytes * (near + far)
     seconds = operations * (traffic.stream_bytes * each + links.ring_latency_seconds(inside))
@@ -193,7 +193,7 @@ def _expert_dispatch(traffic: LinkTraffic, workload: Training, links: Links, *, 
 
 
 def mean_copies_sent(experts_per_token: int, destinations: int) -> float:
-    """Return the mean number of other cards or nodes that a token is sent to if its experts are chosen at random.
+    """Return the mean number of other GPUs or nodes that a token is sent to if its experts are chosen at random.
 
     **Formula**: (g − 1) · (1 − (1 − 1/g)^k).
 
@@ -224,7 +224,7 @@ def _stage_transfer(traffic: LinkTraffic, workload: Training, links: Links) -> T
 def _links_between_replicas(links: Links, workload: Training) -> Links:
     """Return `links` for collectives among replicas: a node holds as many replicas as tensor-parallel groups fit."""
     apart = workload.parallel.tensor
-    return links if apart == 1 else links._replace(node=max(links.node // apart, 1))
+    return links if apart == 1 else links._replace(cards_per_node=max(links.cards_per_node // apart, 1))
 
 
 def _ring_seconds(spanned: Links, group: int, wire: float, units: float, *, gathers: bool) -> float:

@@ -1,4 +1,4 @@
-"""Work of one micro-batch on one card (products, attention, bytes that others move), and its time by operation."""
+"""Work of one micro-batch on one GPU (products, attention, bytes that others move), and its time by operation."""
 
 from math import hypot
 from typing import Final, NamedTuple
@@ -13,22 +13,22 @@ from planner.memory.training.autograd.layer import saved_by_layer
 from planner.memory.training.autograd.network import trained_stacks
 from planner.memory.weights import parameter_counts, weight_bytes
 from planner.models.architecture import Architecture, Attention, LatentAttention
+from planner.performance.attainable import limited_share, share_within_power_limit
 from planner.performance.efficiency import (
     INPUT_BITS,
-    EfficiencyClasses,
     Family,
     InputBits,
     MatrixFormat,
+    TrainingEfficiency,
     attention_share,
-    card_matrix_share,
     class_source,
     family_of,
+    gpu_matrix_share,
     matrix_family,
     memory_share,
 )
 from planner.performance.flops import ForwardWork, MatrixProduct, forward_work
 from planner.performance.kernels.times import matmul_time
-from planner.performance.reach import limited_share, share_within_power_limit
 from planner.performance.setting import Graphs, TimeSetting
 from planner.performance.software import training_pace
 from planner.workload.choices import Checkpointing, Compute, Loss
@@ -44,38 +44,38 @@ _BASE_BYTES: Final = 2
 
 
 class MicroBatch(NamedTuple):
-    """Work of one micro-batch on one card.
+    """Work of one micro-batch on one GPU.
 
-    `kept_bytes` are saved by its forward pass for the backward pass, a measure of what element-wise operations read and
-    write. `weight_gradient_share` is the share of the matrices that have gradients of their own; `casts_apart` means
-    that kernels of their own cast the matrices of products to fp8, as torchao's do. `merged_bytes` are what a pass
-    moves to sum the parts of ring attention. `fused` means that kernels combine several element-wise operations, and
-    `graphs` which layers' kernels are launched together.
+    `saved_bytes` are saved by its forward pass for the backward pass, a measure of what element-wise operations read
+    and write. `weight_gradient_share` is the share of the matrices that have gradients of their own; `casts_separately`
+    means that kernels of their own cast the matrices of products to fp8, as torchao's do. `ring_sum_bytes` are what a
+    pass moves to sum the parts of ring attention. `fused` means that kernels combine several element-wise operations,
+    and `graphs` which layers' kernels are launched together.
     """
 
     forward: ForwardWork
     tokens: float
-    kept_bytes: float
+    saved_bytes: float
     logit_bytes: float
     cast_bytes: int
-    merged_bytes: float
+    ring_sum_bytes: float
     quantised_bytes: int
-    whole_bytes: int
+    unpacked_bytes: int
     weight_gradient_share: float
     adapted: bool
     sharded: bool
     fused: bool
     compiled: bool
     graphs: Graphs | None
-    casts_apart: bool
+    casts_separately: bool
 
 
 def sequences_work(
     architecture: Architecture, sequences: float, length: int, context: int, setting: TimeSetting
 ) -> ForwardWork:
-    """Return the work of a forward pass over a card's `length` tokens of each sequence, which `context` cards share.
+    """Return the work of a forward pass over a GPU's `length` tokens of each sequence, which `context` GPUs share.
 
-    Every token attends to its whole sequence, on whichever card it is, or to its own sample if samples are packed.
+    Every token attends to its whole sequence, on whichever GPU it is, or to its own sample if samples are packed.
     """
     work, whole = forward_work(architecture, sequences, length), length * context
     reads = min(setting.packed_tokens or whole, whole)
@@ -86,38 +86,38 @@ def sequences_work(
 
 
 def micro_batch(
-    architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, setting: TimeSetting
+    architecture: Architecture, workload: Training, whole: Architecture, parallel: Parallel, setting: TimeSetting
 ) -> MicroBatch:
-    """Return one card's work in a micro-batch; `architecture` is the card's share of `whole`, `own` its workload.
+    """Return the work of one GPU in a micro-batch; `architecture` is its share of the network `whole`.
 
     **Source**: the bytes that operators save: `planner.memory.training.autograd.layer`.
     """
-    length, sequences = own.sequence_length or 1, own.micro_batch
+    length, sequences = workload.sequence_length or 1, workload.micro_batch
     work = sequences_work(architecture, sequences, length, parallel.context, setting)
-    precision = training_precision(own)
+    precision = training_precision(workload)
     counts = parameter_counts(architecture)
-    quantised = own.weights is not None and SCHEMES[own.weights].family != "plain"
+    quantised = workload.weights is not None and SCHEMES[workload.weights].family != "plain"
     whole_parameters = counts.linear + counts.experts
     return MicroBatch(
         forward=work,
         tokens=float(sequences * length),
-        kept_bytes=_saved_bytes(architecture, own, precision),
-        logit_bytes=work.logits * _LOGIT_BYTES[own.loss or "full-logits"],
+        saved_bytes=_saved_bytes(architecture, workload, precision),
+        logit_bytes=work.logits * _LOGIT_BYTES[workload.loss or "full-logits"],
         cast_bytes=counts.cast * (precision.parameter_bytes + precision.compute_bytes) if precision.autocast else 0,
-        merged_bytes=_merged_bytes(architecture, sequences * length, parallel.context),
-        quantised_bytes=weight_bytes(architecture, own.weights) if quantised and own.weights else 0,
-        whole_bytes=whole_parameters * _BASE_BYTES if quantised else 0,
-        weight_gradient_share=weight_gradient_share(whole, own),
-        adapted=own.adapts,
+        ring_sum_bytes=_ring_sum_bytes(architecture, sequences * length, parallel.context),
+        quantised_bytes=weight_bytes(architecture, workload.weights) if quantised and workload.weights else 0,
+        unpacked_bytes=whole_parameters * _BASE_BYTES if quantised else 0,
+        weight_gradient_share=weight_gradient_share(whole, workload),
+        adapted=workload.adapts,
         sharded=parallel.zero == 3 and parallel.state_shards > 1 and not setting.compiled,
-        fused=setting.compiled or any(training_memory(own.profile).fused),
+        fused=setting.compiled or any(training_memory(workload.profile).fused),
         compiled=setting.compiled,
         graphs=setting.graphs,
-        casts_apart=own.compute == "fp8",
+        casts_separately=workload.compute == "fp8",
     )
 
 
-_MERGED_ELEMENT_BYTES: Final = 10
+_RING_SUM_ELEMENT_BYTES: Final = 10
 """Bytes moved for each element of a part of ring attention that is added to the whole: read in 16 bits, and the sum
 read and written in fp32.
 
@@ -126,12 +126,12 @@ of every step by its softmax and sums it, and the backward pass sums the derivat
 """
 
 
-def _merged_bytes(architecture: Architecture, tokens: int, context: int) -> float:
-    """Return the bytes that a pass moves to sum the parts of ring attention over `context` cards; 0 on one card."""
+def _ring_sum_bytes(architecture: Architecture, tokens: int, context: int) -> float:
+    """Return the bytes that a pass moves to sum the parts of ring attention over `context` GPUs; 0 on one GPU."""
     if context == 1:
         return 0.0
     widths = [group.count * _query_width(group.layer.mixer) for group in architecture.main.groups]
-    return float(_MERGED_ELEMENT_BYTES * context * tokens * sum(widths))
+    return float(_RING_SUM_ELEMENT_BYTES * context * tokens * sum(widths))
 
 
 def _query_width(mixer: object) -> int:
@@ -141,28 +141,30 @@ def _query_width(mixer: object) -> int:
     return mixer.heads * mixer.v_head_dim if isinstance(mixer, LatentAttention) else 0
 
 
-def _saved_bytes(architecture: Architecture, own: Training, precision: Precision) -> float:
+def _saved_bytes(architecture: Architecture, workload: Training, precision: Precision) -> float:
     """Return the saved activation bytes of a micro-batch that separate operations move through memory."""
-    length, sequences = own.sequence_length or 1, own.micro_batch
-    pace, found = training_pace(own), 0.0
+    length, sequences = workload.sequence_length or 1, workload.micro_batch
+    pace, found = training_pace(workload), 0.0
     source = 0
     for stack in trained_stacks(architecture):
         tokens = stack.token_count(length)
         for group in stack.groups:
-            masked = needs_explicit_mask(group.layer, tokens, own.attention)
-            ledger = pace.moved_activations(saved_by_layer(group.layer, stack.hidden, precision, own.attention, masked))
+            masked = needs_explicit_mask(group.layer, tokens, workload.attention)
+            ledger = pace.moved_activations(
+                saved_by_layer(group.layer, stack.hidden, precision, workload.attention, masked)
+            )
             found += group.count * ledger.total(sequences, tokens, source or tokens)
         source = tokens
     return found
 
 
-def weight_gradient_share(architecture: Architecture, own: Training) -> float:
+def weight_gradient_share(architecture: Architecture, workload: Training) -> float:
     """Return the share of the weights with gradients: 1 in full training, 0 with adapters, between with `trainable`."""
-    if own.adapts:
+    if workload.adapts:
         return 0.0
-    if not own.trainable:
+    if not workload.trainable:
         return 1.0
-    trained = sum([tensor.size * number for tensor, number in tuning_of(architecture, own).trained])
+    trained = sum([tensor.size * number for tensor, number in tuning_of(architecture, workload).trained])
     return min(trained / max(architecture.parameters, 1), 1.0)
 
 
@@ -174,8 +176,8 @@ ADAPTED_LAUNCH_FACTOR: Final = 2.0
 """Launch time of a layer with adapters relative to one without: 4.2 ms per layer and step with LoRA, 2.6 ms with a few
 prefix tokens per layer (litgpt 2685705, resource tables, A100)."""
 SHARDED_LAUNCH_FACTOR: Final = 1.6
-"""Launch time under FSDP, whose hooks gather and free every layer, relative to one card: 8.9 ms per layer and step on
-two and four cards, 5.6 ms on one card that also recomputes each layer (litgpt 2685705, resource tables, A100)."""
+"""Launch time under FSDP, whose hooks gather and free every layer, relative to one GPU: 8.9 ms per layer and step on
+two and four GPUs, 5.6 ms on one GPU that also recomputes each layer (litgpt 2685705, resource tables, A100)."""
 FUSED_BACKWARD_RATIO: Final = 2.5
 """Ratio of backward to forward time of fused attention: five products instead of two, one of them recomputed (Dao 2023,
 arXiv 2307.08691 §3.1)."""
@@ -197,11 +199,11 @@ derivatives and inputs by column.
 
 _NARROW_ATTENTION_GAIN: Final[dict[Family, float]] = {"Hopper SXM": 1.6, "Hopper PCIe": 1.6}
 """Speed of attention in fp8 relative to 16 bits, with products at twice the rate and softmax in fp32: 1.2 and 0.74
-PFLOP/s on an H100 (Shah et al. 2024, arXiv 2407.08608). On other cards none is assumed."""
+PFLOP/s on an H100 (Shah et al. 2024, arXiv 2407.08608). On other GPUs none is assumed."""
 
 
-class CardRates(NamedTuple):
-    """Dense rates and memory bandwidth of a card, and the share of them that each kind of work achieves.
+class GpuRates(NamedTuple):
+    """Dense rates and memory bandwidth of a GPU, and the share of them that each kind of work achieves.
 
     `narrow` is the rate of products inside layers, `matrix` that of attention and the head; `memory` what element-wise
     operations reach of `bandwidth`; `source` names the measurements that the shares are fitted to.
@@ -219,10 +221,10 @@ class CardRates(NamedTuple):
     wide_kernel: str
     narrow_kernel: str
     source: str
-    classes: EfficiencyClasses
+    efficiency: TrainingEfficiency
 
 
-def card_rates(gpu: Gpu, compute: Compute, setting: TimeSetting, classes: EfficiencyClasses) -> CardRates | str:
+def gpu_rates(gpu: Gpu, compute: Compute, setting: TimeSetting, efficiency: TrainingEfficiency) -> GpuRates | str:
     """Return the rates of `gpu` with the compute precision `compute` and the formats of products in `setting`.
 
     If the catalog lacks a needed figure, the result is a sentence that names it.
@@ -235,20 +237,20 @@ def card_rates(gpu: Gpu, compute: Compute, setting: TimeSetting, classes: Effici
     if gpu.bandwidth_bytes_per_s is None:
         return f"The catalog has no memory bandwidth for the {gpu.name}."
     family, units = family_of(gpu), matrix_family(gpu)
-    return CardRates(
+    return GpuRates(
         matrix=wide_rate.ops_per_s,
         narrow=chosen_rate.ops_per_s,
         bandwidth=gpu.bandwidth_bytes_per_s,
-        memory=gpu.bandwidth_bytes_per_s * memory_share(classes, family),
-        matrix_share=_reached_matrix_share(gpu, classes, INPUT_BITS[wide]),
-        narrow_share=_reached_matrix_share(gpu, classes, INPUT_BITS[chosen]),
-        attention_share=attention_share(classes, gpu) * _attention_gain(family, setting),
+        memory=gpu.bandwidth_bytes_per_s * memory_share(efficiency, family),
+        matrix_share=_reached_matrix_share(gpu, efficiency, INPUT_BITS[wide]),
+        narrow_share=_reached_matrix_share(gpu, efficiency, INPUT_BITS[chosen]),
+        attention_share=attention_share(efficiency, gpu) * _attention_gain(family, setting),
         matrix_bytes=_BYTES[INPUT_BITS[wide]],
         gpu=gpu,
         wide_kernel=_KERNELS[INPUT_BITS[wide]],
         narrow_kernel=_KERNELS[INPUT_BITS[chosen]],
         source=class_source(units, INPUT_BITS[chosen]),
-        classes=classes,
+        efficiency=efficiency,
     )
 
 
@@ -257,13 +259,13 @@ def _attention_gain(family: Family, setting: TimeSetting) -> float:
     return _NARROW_ATTENTION_GAIN.get(family, 1.0) if setting.attention_format else 1.0
 
 
-def _reached_matrix_share(gpu: Gpu, classes: EfficiencyClasses, bits: InputBits) -> float:
-    share = card_matrix_share(classes, gpu, bits)
+def _reached_matrix_share(gpu: Gpu, efficiency: TrainingEfficiency, bits: InputBits) -> float:
+    share = gpu_matrix_share(efficiency, gpu, bits)
     return share_within_power_limit(gpu, share) if bits in ("16", "19") else limited_share(gpu, share)
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
-    """Return the format of attention and output head; cards without bf16 or tf32, or with a slow fp16, use fp32.
+    """Return the format of attention and output head; GPUs without bf16 or tf32, or with a slow fp16, use fp32.
 
     **Source**: NVIDIA architecture whitepapers: bf16 and tf32 since Ampere; fp16: `reach.dense_ops_per_s`.
     """
@@ -309,14 +311,14 @@ class MicroBatchTime(NamedTuple):
 
     @property
     def device_seconds(self) -> float:
-        """Return the card's computation time in seconds, without waits for the host."""
+        """Return the GPU's computation time in seconds, without waits for the host."""
         layers = self.products_forward + self.products_backward + self.attention_forward + self.attention_backward
         elements = self.elements_forward + self.elements_backward
         return layers + elements + self.head + self.recomputed + self.dequantised
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of card and host together: long kernels hide the launches queued behind them.
+        """Return the seconds of GPU and host together: long kernels hide the launches queued behind them.
 
         **Formula**: √(device² + host²), the longer of both where one is much longer.
 
@@ -326,69 +328,72 @@ class MicroBatchTime(NamedTuple):
 
     @property
     def hidden_host_seconds(self) -> float:
-        """Return the seconds of launches that overlap with the card's work."""
+        """Return the seconds of launches that overlap with the GPU's work."""
         return self.host - (self.seconds - self.device_seconds)
 
 
 def micro_batch_time(
-    batch: MicroBatch, rates: CardRates, checkpointing: Checkpointing, *, fused_attention: bool
+    batch: MicroBatch, rates: GpuRates, checkpointing: Checkpointing, *, fused_attention: bool
 ) -> MicroBatchTime:
-    """Return the time of the micro-batch `batch` on a card with `rates`.
+    """Return the time of the micro-batch `batch` on a GPU with `rates`.
 
     **Formula**: forward and 1 + w times forward; w is 1 where weights have gradients. Selective checkpoints compute
     attention and element-wise operations again, full ones the whole layer.
     """
-    classes, work = rates.classes, batch.forward
+    efficiency, work = rates.efficiency, batch.forward
     forward = sum([product_seconds(product, rates) for product in work.products])
     attention = work.attention_flops / (rates.matrix * rates.attention_share)
-    times = classes.fused_passes if batch.fused else classes.passes
-    elements = (batch.kept_bytes * times + batch.cast_bytes) / rates.memory
-    casts = [fp8_cast_bytes(product) for product in work.products] if batch.casts_apart else []
+    times = efficiency.fused_memory_passes if batch.fused else efficiency.memory_passes
+    elements = (batch.saved_bytes * times + batch.cast_bytes) / rates.memory
+    casts = [fp8_cast_bytes(product) for product in work.products] if batch.casts_separately else []
     narrowed, narrowed_again = sum([cast[0] for cast in casts]), sum([cast[1] for cast in casts])
     head = sum([product_seconds(product, rates, wide=True) for product in work.head])
     attention_backward_ratio = FUSED_BACKWARD_RATIO if fused_attention else _PLAIN_BACKWARD_RATIO
     full = checkpointing == "full"
     recomputable_seconds = 0.0 if checkpointing == "none" else attention + elements + (forward if full else 0.0)
     visits = 3 if full else 2
-    unpacked = batch.quantised_bytes + batch.whole_bytes if batch.quantised_bytes else 0
+    unpacked = batch.quantised_bytes + batch.unpacked_bytes if batch.quantised_bytes else 0
     return MicroBatchTime(
         products_forward=forward,
         products_backward=forward * (1 + batch.weight_gradient_share),
         attention_forward=attention,
         attention_backward=attention * attention_backward_ratio,
-        elements_forward=elements + (narrowed + batch.merged_bytes) / rates.memory,
-        elements_backward=elements * classes.backward_passes + (narrowed_again + batch.merged_bytes) / rates.memory,
+        elements_forward=elements + (narrowed + batch.ring_sum_bytes) / rates.memory,
+        elements_backward=elements * efficiency.extra_backward_passes
+        + (narrowed_again + batch.ring_sum_bytes) / rates.memory,
         head=head * (2 + batch.weight_gradient_share) + batch.logit_bytes / rates.memory,
-        recomputed=classes.recomputed * recomputable_seconds,
+        recomputed=efficiency.recomputed_fraction * recomputable_seconds,
         dequantised=visits * unpacked / (rates.bandwidth * DEQUANTISED_SHARE),
-        host=_launch_seconds(batch, classes) * (4 if full else 3),
+        host=_launch_seconds(batch, efficiency) * (4 if full else 3),
         recomputable_seconds=recomputable_seconds,
         size_share=_mean_size_share(work.products, rates),
-        other_bytes=narrowed + narrowed_again + 2 * batch.merged_bytes,
+        other_bytes=narrowed + narrowed_again + 2 * batch.ring_sum_bytes,
         visits=visits,
         moves_per_byte=times,
         attention_backward_ratio=attention_backward_ratio,
     )
 
 
-def _launch_seconds(batch: MicroBatch, classes: EfficiencyClasses) -> float:
+def _launch_seconds(batch: MicroBatch, efficiency: TrainingEfficiency) -> float:
     """Return the seconds that the host needs to launch a forward pass; a backward pass takes twice as long."""
-    launched = (classes.fused_host if batch.compiled or batch.graphs else classes.host) * batch.forward.layers
-    launched += 0.0 if batch.graphs == "all" else classes.expert_host * batch.forward.expert_layers
+    launched = (
+        efficiency.fused_layer_launch_seconds if batch.compiled or batch.graphs else efficiency.layer_launch_seconds
+    ) * batch.forward.layers
+    launched += 0.0 if batch.graphs == "all" else efficiency.expert_launch_seconds * batch.forward.expert_layers
     return launched * (ADAPTED_LAUNCH_FACTOR if batch.adapted else 1) * (SHARDED_LAUNCH_FACTOR if batch.sharded else 1)
 
 
-def product_seconds(product: MatrixProduct, rates: CardRates, *, wide: bool = False) -> float:
+def product_seconds(product: MatrixProduct, rates: GpuRates, *, wide: bool = False) -> float:
     """Return the seconds of matrix products of one shape: the longer of computing and moving bytes.
 
     **Formula**: n · max(2 · m · k · n ÷ (peak · η · σ), bytes ÷ bandwidth).
 
     **Source**: Williams et al. 2009 (roofline).
     """
-    classes = rates.classes
+    efficiency = rates.efficiency
     peak, share = (rates.matrix, rates.matrix_share) if wide else (rates.narrow, rates.narrow_share)
     if product.expert:
-        share *= classes.experts
+        share *= efficiency.experts_fraction
     computing = product.flops / (peak * share * size_share(product, rates, wide=wide))
     return max(computing, product.moved_bytes(rates.matrix_bytes) / rates.memory)
 
@@ -407,21 +412,21 @@ def fp8_cast_bytes(product: MatrixProduct) -> tuple[float, float]:
 
 _LARGE_ROWS: Final = 16_384
 _EXPERT_COLUMNS: Final = 65_536
-"""Columns of routed experts together, which one kernel multiplies, so that the blocks of all fill the card."""
+"""Columns of routed experts together, which one kernel multiplies, so that the blocks of all fill the GPU."""
 _KERNELS: Final[dict[InputBits, str]] = {"32": "bf16", "19": "bf16", "16": "bf16", "8": "fp8", "4": "nvfp4"}
 """Format of the measured products that stand for each input width: products in fp32 and tf32, which were not measured,
 are taken to depend on their size as those in bf16 do."""
 
 
-def size_share(product: MatrixProduct, rates: CardRates, *, wide: bool = False) -> float:
+def size_share(product: MatrixProduct, rates: GpuRates, *, wide: bool = False) -> float:
     """Return the rate of a matrix product relative to that of one with as many columns and many rows.
 
     **Formula**: (t(16,384) ÷ 16,384) ÷ (t(rows) ÷ rows), and no more than 1.
 
-    **Source**: measured products on this card, its family or all cards (`planner.performance.kernels`).
+    **Source**: measured products on this GPU, its family or all GPUs (`planner.performance.kernels`).
     """
     columns = max(product.outputs, _EXPERT_COLUMNS) if product.expert else product.outputs
-    kernel, library = rates.wide_kernel if wide else rates.narrow_kernel, rates.classes.library
+    kernel, library = rates.wide_kernel if wide else rates.narrow_kernel, rates.efficiency.size_dependence_engine
     if library is None or product.rows >= _LARGE_ROWS:
         return 1.0
     return _size_share(rates.gpu, library, kernel, product.rows, columns, product.inputs)
@@ -433,7 +438,7 @@ def _size_share(gpu: Gpu, library: str, kernel: str, rows: float, columns: int, 
     return min(large.seconds / _LARGE_ROWS / (own.seconds / rows), 1.0) if own and large else 1.0
 
 
-def _mean_size_share(products: tuple[MatrixProduct, ...], rates: CardRates) -> float:
+def _mean_size_share(products: tuple[MatrixProduct, ...], rates: GpuRates) -> float:
     """Return the rate of all `products` together relative to that of large ones."""
     work = sum([product.flops for product in products])
     return work / sum([product.flops / size_share(product, rates) for product in products]) if work else 1.0

@@ -1,16 +1,15 @@
-"""Time of a training step on the chosen cards: its interval, its terms with formulas, and what limits it."""
+"""Time of a training step on the chosen GPUs: its interval, its terms with formulas, and what limits it."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.result import Symbol
 from planner.memory.terms import card_symbol, library_symbol, model_symbol, workload_symbol
 from planner.models.architecture import Architecture
-from planner.performance.certainty import ONE_SOURCE, scale_to_measured, spread_factor
+from planner.performance.certainty import ONE_SOURCE, scale_to_measured, spread_factor, workload_where_measured
 from planner.performance.efficiency import (
-    CLASSES_SOURCE,
+    EFFICIENCY_SOURCE,
     INPUT_BITS,
     MEASURED_CARDS,
     MatrixFormat,
@@ -19,9 +18,8 @@ from planner.performance.efficiency import (
 )
 from planner.performance.result import Basis, Bound, TimeResult, TimeTerm, TimeTermName
 from planner.performance.setting import MeasuredSpeed, TimeSetting
-from planner.performance.training.compute import DEQUANTISED_SHARE, CardRates, wide_format
+from planner.performance.training.compute import DEQUANTISED_SHARE, GpuRates, wide_format
 from planner.performance.training.step import OverlappedTransfer, TrainingStep, training_step_on
-from planner.workload.defaults import resolve_parallel
 from planner.workload.training import Training
 
 _DIFFUSION: Final = "Training of diffusion pipelines is not supported."
@@ -36,10 +34,10 @@ def training_time(
     setting: TimeSetting,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
-    """Return the time of one optimizer step of `workload` on `cards`, as the slowest card determines it.
+    """Return the time of one optimizer step of `workload` on `cards`, as the slowest GPU determines it.
 
     A measured speed in `setting` replaces the estimate, scaled by the ratio of the two estimates if it was measured on
-    other cards, of the kind `measured_on`.
+    other GPUs, of the kind `measured_on`.
     """
     if architecture.kind == "diffusion":
         return _unsupported_result(_DIFFUSION)
@@ -120,13 +118,13 @@ def _with_throughput(
 
 
 def _assumption_notes(step: TrainingStep, workload: Training) -> tuple[str, ...]:
-    """Return notes on the assumed links between cards and on uncounted work."""
+    """Return notes on the assumed links between GPUs and on uncounted work."""
     found = []
     if step.transfers:
         links = step.links
         network = links.network_bytes_per_s / 1e9
         found.append(
-            f"Assumed links: {links.name} within nodes of {links.node:,} GPUs, and to other nodes "
+            f"Assumed links: {links.name} within nodes of {links.cards_per_node:,} GPUs, and to other nodes "
             f"{network:,.3g} GB/s per GPU."
         )
         rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.transfers)
@@ -160,12 +158,10 @@ def _scaled_to_measurement(
 def _estimate_on_measured_cards(
     architecture: Architecture, workload: Training, setting: TimeSetting, gpu: Gpu, number: int
 ) -> TimeResult:
-    """Return the time estimate for the cards on which the user measured a speed, with their default links."""
-    try:
-        spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
-        filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
-    except SpecError as error:
-        return _unsupported_result(f"The measured speed cannot be transferred: {error.message}")
+    """Return the time estimate for the GPUs on which the user measured a speed, with their default links."""
+    filled = workload_where_measured(workload, architecture, number)
+    if isinstance(filled, str):
+        return _unsupported_result(filled)
     there = setting.evolve(measured=None, link=None, cards_per_node=None, network_bytes_per_s=None)
     return training_time(architecture, filled, ((gpu, number),), there)
 
@@ -174,7 +170,7 @@ EXPERT_SPREAD: Final = 1.1
 """Additional spread factor of networks with routed experts: four of five measured steps of networks with them lie
 within 1.29, and of others within 1.18, with their sources left out."""
 WAITING_SPREAD: Final = 1.25
-"""Additional spread factor of a step that consists of waits for the host or other cards: four of five measured steps
+"""Additional spread factor of a step that consists of waits for the host or other GPUs: four of five measured steps
 that wait for more than a fifth lie within 1.26, and of others within 1.18."""
 
 
@@ -182,7 +178,7 @@ def step_spread_factor(step: TrainingStep, gpu: Gpu, narrow: MatrixFormat) -> fl
     """Return the factor by which a step may take longer or shorter; one case in ten lies beyond each end.
 
     **Formula**: the factor of the family, times one for routed experts, times one that grows with the share of the step
-    in which the card waits.
+    in which the GPU waits.
     """
     sources = training_sources(matrix_family(gpu), INPUT_BITS[narrow])
     found = spread_factor("fine-tuning" if step.batch.adapted else "training", sources)
@@ -191,7 +187,7 @@ def step_spread_factor(step: TrainingStep, gpu: Gpu, narrow: MatrixFormat) -> fl
 
 
 def waiting_share(step: TrainingStep) -> float:
-    """Return the share of a step in which the card waits for launches or for other cards."""
+    """Return the share of a step in which the GPU waits for launches or for other GPUs."""
     passes = step.passes
     waiting = step.micro_batches * (passes.seconds - passes.device_seconds) + sum(
         [one.exposed_seconds for one in step.transfers]
@@ -275,7 +271,7 @@ def _products_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Sym
             library_symbol("σ", passes.size_share, "rate of products of these sizes relative to large ones"),
             *_memory_symbols(rates),
         ),
-        f"{_PRODUCTS}{rates.source}; {CLASSES_SOURCE}",
+        f"{_PRODUCTS}{rates.source}; {EFFICIENCY_SOURCE}",
     )
 
 
@@ -296,7 +292,7 @@ def _attention_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
             card_symbol("R", rates.matrix, "dense FLOP/s in the format of attention"),
             library_symbol("η", rates.attention_share, "share of the dense rate that fused attention reaches"),
         ),
-        _ATTENTION + CLASSES_SOURCE,
+        _ATTENTION + EFFICIENCY_SOURCE,
     )
 
 
@@ -310,15 +306,15 @@ def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
         (
             micro_batches,
             library_symbol(
-                "b", rates.classes.backward_passes, "cost of the backward pass in units of the forward pass"
+                "b", rates.efficiency.extra_backward_passes, "cost of the backward pass in units of the forward pass"
             ),
-            model_symbol("K", batch.kept_bytes, "bytes saved by the forward pass"),
+            model_symbol("K", batch.saved_bytes, "bytes saved by the forward pass"),
             library_symbol("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
             workload_symbol("C", batch.cast_bytes, "bytes of weights that autocast casts for one pass"),
             *([others] if passes.other_bytes else []),
             *_memory_symbols(rates),
         ),
-        _ELEMENTS + CLASSES_SOURCE,
+        _ELEMENTS + EFFICIENCY_SOURCE,
     )
 
 
@@ -339,7 +335,7 @@ def _head_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Symbol)
             model_symbol("Z", batch.logit_bytes, "bytes moved for the logits, their softmax and its derivative"),
             *_memory_symbols(rates),
         ),
-        "PyTorch's cross entropy in fp32, or the fused one of Liger-Kernel; " + CLASSES_SOURCE,
+        "PyTorch's cross entropy in fp32, or the fused one of Liger-Kernel; " + EFFICIENCY_SOURCE,
     )
 
 
@@ -352,7 +348,9 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
         "m × ρ × t",
         (
             micro_batches,
-            library_symbol("ρ", step.rates.classes.recomputed, "cost of a second forward pass relative to the first"),
+            library_symbol(
+                "ρ", step.rates.efficiency.recomputed_fraction, "cost of a second forward pass relative to the first"
+            ),
             model_symbol("t", passes.recomputable_seconds, "seconds of the recomputed operations"),
         ),
         _RECOMPUTED,
@@ -369,7 +367,7 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
             model_symbol("L", layers, "number of layers on one GPU"),
             library_symbol("o", passes.host / layers, "seconds to launch all passes of one layer"),
         ),
-        "litgpt's resource tables, whose steps hardly grow with the batch; " + CLASSES_SOURCE,
+        "litgpt's resource tables, whose steps hardly grow with the batch; " + EFFICIENCY_SOURCE,
         overlapped=count * passes.hidden_host_seconds,
     )
 
@@ -383,7 +381,7 @@ def _dequantization_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
             micro_batches,
             library_symbol("v", step.passes.visits, "number of times that each matrix is unpacked per micro-batch"),
             model_symbol("Q", step.batch.quantised_bytes, "bytes of the packed matrices"),
-            model_symbol("W", step.batch.whole_bytes, "bytes of the unpacked matrices in 16 bits"),
+            model_symbol("W", step.batch.unpacked_bytes, "bytes of the unpacked matrices in 16 bits"),
             card_symbol("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
             library_symbol("δ", DEQUANTISED_SHARE, "share of the memory bandwidth that unpacking reaches"),
         ),
@@ -461,7 +459,7 @@ def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm
     )
 
 
-def _memory_symbols(rates: CardRates) -> tuple[Symbol, Symbol]:
+def _memory_symbols(rates: GpuRates) -> tuple[Symbol, Symbol]:
     return (
         card_symbol("B", rates.bandwidth, "memory bandwidth, bytes/s"),
         library_symbol("β", rates.memory / rates.bandwidth, "achieved share of the memory bandwidth"),

@@ -11,16 +11,16 @@ from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.optimizer_states import optimizer_term, parameter_count
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Moe
-from planner.performance.efficiency import MEASURED, EfficiencyClasses
+from planner.performance.efficiency import MEASURED_EFFICIENCY, TrainingEfficiency
 from planner.performance.links import Links, links_of
 from planner.performance.setting import TimeSetting
 from planner.performance.software import training_pace
 from planner.performance.training.communication import LinkTraffic, OverlapTarget, Transfer, step_transfers
 from planner.performance.training.compute import (
-    CardRates,
+    GpuRates,
     MicroBatch,
     MicroBatchTime,
-    card_rates,
+    gpu_rates,
     micro_batch,
     micro_batch_time,
     sequences_work,
@@ -30,7 +30,7 @@ from planner.workload.formats import product_format
 from planner.workload.training import Training
 
 HOST_BYTES_PER_S: Final = 100e9
-"""Bandwidth of an optimizer on the host in bytes per second, for all cards in a node: half of the eight DDR4-3200
+"""Bandwidth of an optimizer on the host in bytes per second, for all GPUs in a node: half of the eight DDR4-3200
 channels of one socket (205 GB/s; JEDEC JESD79-4), since states are read and written."""
 DISK_BYTES_PER_S: Final = 5e9
 """Bandwidth of an optimizer with states on one PCIe 4.0 NVMe disk, in bytes per second; vendors state 7 GB/s for
@@ -40,10 +40,10 @@ _MASTER_BYTES: Final = 4
 
 
 class OptimizerTraffic(NamedTuple):
-    """Memory traffic of an optimizer step on one card: trained parameters, and bytes moved on the card or offloaded.
+    """Memory traffic of an optimizer step on one GPU: trained parameters, and bytes moved on the GPU or offloaded.
 
     `copied_bytes` cross the link to the host; `offloaded_bytes` are read and written there, at `offload_bytes_per_s`
-    for all cards of a node.
+    for all GPUs of a node.
     """
 
     parameters: int
@@ -54,7 +54,7 @@ class OptimizerTraffic(NamedTuple):
 
 
 def optimizer_traffic(architecture: Architecture, workload: Training, gathered_bytes: float) -> OptimizerTraffic:
-    """Return the memory traffic of an optimizer step; `gathered_bytes` is the size of all parameters in a card's share.
+    """Return the memory traffic of an optimizer step; `gathered_bytes` is the size of all parameters in a GPU's share.
 
     **Formula**: gradients read, parameters and states read and written, each by the replicas that share them.
     If offloaded, gradients are sent to the host and parameters back; offloaded parameters once more for each pass.
@@ -85,7 +85,7 @@ def trained_parameter_bytes(workload: Training) -> int:
 
 
 def exchanged_element_bytes(workload: Training) -> int:
-    """Return the bytes of one parameter or gradient sent between cards: 2 if optimizer states are sharded."""
+    """Return the bytes of one parameter or gradient sent between GPUs: 2 if optimizer states are sharded."""
     return ELEMENT_BYTES[training_pace(workload).exchanged_format(workload, _trained_parameter_format(workload))]
 
 
@@ -104,18 +104,18 @@ class OverlappedTransfer(NamedTuple):
 
     @property
     def exposed_seconds(self) -> float:
-        """Return the seconds in which cards wait for this transfer."""
+        """Return the seconds in which GPUs wait for this transfer."""
         return self.sent.seconds - self.overlapped_seconds
 
 
 class TrainingStep(NamedTuple):
-    """One optimizer step on one kind of card: seconds by kind of work, and counts of tokens, samples and FLOPs.
+    """One optimizer step on one kind of GPU: seconds by kind of work, and counts of tokens, samples and FLOPs.
 
     `bubble` is the time that a pipeline's slowest stage waits for the others, `loading` that of loading the samples;
-    `node_cards` is the number of cards that share a host.
+    `node_cards` is the number of GPUs that share a host.
     """
 
-    rates: CardRates
+    rates: GpuRates
     links: Links
     batch: MicroBatch
     passes: MicroBatchTime
@@ -148,16 +148,16 @@ def training_step_on(
     workload: Training,
     gpu: Gpu,
     setting: TimeSetting,
-    classes: EfficiencyClasses = MEASURED,
+    efficiency: TrainingEfficiency = MEASURED_EFFICIENCY,
 ) -> TrainingStep | str:
-    """Return the optimizer step of `workload` on cards `gpu`, or a sentence with the reason why it cannot be timed.
+    """Return the optimizer step of `workload` on GPUs `gpu`, or a sentence with the reason why it cannot be timed.
 
     **Formula**: m · (forward + backward) + bubble + exposed transfers + optimizer + offload, and no less than loading
     takes; bubble = (p − 1) ÷ v · (forward + backward).
 
     **Source**: Narayanan et al. 2021, arXiv 2104.04473 §2.2 (bubble).
     """
-    rates = card_rates(gpu, workload.compute, setting, classes)
+    rates = gpu_rates(gpu, workload.compute, setting, efficiency)
     if isinstance(rates, str):
         return rates
     parallel, links, count = workload.parallel, links_of(gpu, setting), workload.gradient_accumulation
@@ -166,7 +166,10 @@ def training_step_on(
     sent = step_transfers(traffic, workload, links, setting)
     done = optimizer_traffic(share, workload, traffic.parameter_bytes)
     samples = float(workload.micro_batch * count * (parallel.data or 1))
-    length, node = workload.sequence_length or 1, min(links.node, (parallel.data or 1) * parallel.model_shards)
+    length, node = (
+        workload.sequence_length or 1,
+        min(links.cards_per_node, (parallel.data or 1) * parallel.model_shards),
+    )
     model = sequences_work(architecture, samples, length, 1, setting)
     return TrainingStep(
         rates=rates,
@@ -175,7 +178,7 @@ def training_step_on(
         passes=passes,
         micro_batches=count,
         bubble=(parallel.pipeline - 1) / parallel.interleave * passes.seconds,
-        transfers=tuple([OverlappedTransfer(one, overlapped_seconds(one, passes, count, classes)) for one in sent]),
+        transfers=tuple([OverlappedTransfer(one, overlapped_seconds(one, passes, count, efficiency)) for one in sent]),
         optimizer_traffic=done,
         optimizer=done.moved_bytes / rates.memory,
         offload=done.copied_bytes / links.host_bytes_per_s + done.offloaded_bytes * node / done.offload_bytes_per_s,
@@ -188,7 +191,7 @@ def training_step_on(
 
 
 def _slowest_stage(
-    architecture: Architecture, workload: Training, rates: CardRates, setting: TimeSetting
+    architecture: Architecture, workload: Training, rates: GpuRates, setting: TimeSetting
 ) -> tuple[Architecture, MicroBatch, MicroBatchTime]:
     """Return the slowest pipeline stage, for which all other stages wait: its layers, micro-batch and time."""
     fused = workload.attention != "eager"
@@ -207,7 +210,7 @@ def _distinct_shares(ranks: Iterable[Rank]) -> Iterable[tuple[Architecture, Trai
 
 
 def step_traffic(share: Architecture, workload: Training, batch: MicroBatch) -> LinkTraffic:
-    """Return the quantities that determine the communication of a card with the network share `share`."""
+    """Return the quantities that determine the communication of a GPU with the network share `share`."""
     blocks = [group.layer.feed_forward for group in share.main.groups]
     element = ELEMENT_BYTES[product_format(workload.compute)]
     quantised = workload.weights is not None and SCHEMES[workload.weights].family != "plain"
@@ -224,11 +227,11 @@ def step_traffic(share: Architecture, workload: Training, batch: MicroBatch) -> 
     )
 
 
-def overlapped_seconds(sent: Transfer, passes: MicroBatchTime, count: int, classes: EfficiencyClasses) -> float:
+def overlapped_seconds(sent: Transfer, passes: MicroBatchTime, count: int, efficiency: TrainingEfficiency) -> float:
     """Return the seconds of a transfer that overlap with computation, at most the seconds of that computation.
 
-    **Source**: the share that is never hidden is fitted (`EfficiencyClasses.exposed`): first and last layers, and the
-    cards' multiprocessors that copying occupies.
+    **Source**: the share that is never hidden is fitted (`TrainingEfficiency.exposed_fraction`): first and last layers,
+    and the GPUs' multiprocessors that copying occupies.
     """
     computation: dict[OverlapTarget, float] = {
         "passes": count * passes.device_seconds,
@@ -237,7 +240,7 @@ def overlapped_seconds(sent: Transfer, passes: MicroBatchTime, count: int, class
         "products": count * (passes.products_forward + passes.products_backward) / 2,
         "nothing": 0.0,
     }
-    return min(computation[sent.overlaps_with], sent.seconds * (1 - classes.exposed))
+    return min(computation[sent.overlaps_with], sent.seconds * (1 - efficiency.exposed_fraction))
 
 
 _BACKWARD_SHARE: Final = 2 / 3

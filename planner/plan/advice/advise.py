@@ -1,12 +1,12 @@
 """Advice that makes a plan fit: single changes and short combinations, each fully estimated, ranked by cost."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Final
 
 from pydantic import Field
 
-from planner.base import Spec
+from planner.base import Spec, Stop
 from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
@@ -52,9 +52,9 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
 
 
 def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | None:
-    """Return the change to the smallest card that `plan` fits on, with the memory verdict there, or None.
+    """Return the change to the smallest GPU that `plan` fits on, with the memory verdict there, or None.
 
-    A larger slice (MIG) of the same card takes precedence, then cards of the same maker with at least the same compute
+    A larger slice (MIG) of the same GPU takes precedence, then GPUs of the same maker with at least the same compute
     capability.
     """
     if plan.gpu is None:
@@ -69,7 +69,7 @@ def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | No
 
 
 def _larger_slice(plan: Plan, present: Gpu, catalog: Catalog) -> CardFit | None:
-    """Return the verdict for the smallest slice of the card of which `present` is a slice that `plan` fits on."""
+    """Return the verdict for the smallest slice of the GPU of which `present` is a slice that `plan` fits on."""
     if present.mig_slice is None:
         return None
     slices = catalog.hardware.slices(catalog.hardware.gpu(present.mig_slice.gpu))
@@ -85,7 +85,7 @@ def _is_as_capable(card: Gpu, present: Gpu) -> bool:
 
 
 def _capability_or_year(card: Gpu) -> float:
-    """Return the compute capability of an NVIDIA card; for other makers, the year of release."""
+    """Return the compute capability of an NVIDIA GPU; for other makers, the year of release."""
     if card.vendor == "NVIDIA" and card.compute_capability:
         return float(card.compute_capability)
     return card.year or 0
@@ -182,7 +182,7 @@ def advise_in_rounds(
     plan: Plan,
     catalog: Catalog,
     changes: tuple[PlanChange, ...] = CHANGES,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> Iterator[tuple[Advice, ...]]:
     """Yield the best advice found so far after each round of `advise`, the final one last.
 
@@ -218,7 +218,7 @@ def _needs_advice(start: ChangedPlan) -> bool:
 
 
 def _saving_advice(search: ChangeSearch, offered: Iterable[PlanChange]) -> Iterator[Advice]:
-    """Yield advice that saves memory in a plan that fits or has no card."""
+    """Yield advice that saves memory in a plan that fits or has no GPU."""
     least = _MIN_SAVING * search.start.used_bytes
     for change in offered:
         candidate = search.evaluate(search.start, change)
@@ -227,7 +227,7 @@ def _saving_advice(search: ChangeSearch, offered: Iterable[PlanChange]) -> Itera
 
 
 def _improves_fit(start: ChangedPlan, candidate: ChangedPlan) -> bool:
-    """Return whether `candidate` fits, is likelier to fit, or would fit if its card could run it."""
+    """Return whether `candidate` fits, is likelier to fit, or would fit if its GPU could run it."""
     fit = candidate.fit
     if fit.unsupported:
         has_room = fit.free_bytes is not None and fit.free_bytes >= 0
@@ -248,7 +248,7 @@ def _nearest_advice(start: ChangedPlan, candidates: Iterable[ChangedPlan]) -> It
 
 
 def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
-    """Yield the advice to use another card, the only advice for traced plans."""
+    """Yield the advice to use another GPU, the only advice for traced plans."""
     before = None if plan.gpu is None else fits_among(plan, catalog, (plan.gpu,), plan.count)[plan.gpu]
     other = larger_card(plan, catalog)
     if before is None or other is None or before.verdict == "fits":
@@ -320,8 +320,8 @@ def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[ChangedSetting
 def _best_advice(pieces: Iterable[Advice]) -> tuple[Advice, ...]:
     """Return the best pieces of advice, without those that simpler ones match, and few with the same levers.
 
-    One piece that shares the model between cards is always among them, if there is any, and at most one that adds cards
-    for it: the one that risks least, then the one with the fewest cards.
+    One piece that shares the model between GPUs is always among them, if there is any, and at most one that adds GPUs
+    for it: the one that risks least, then the one with the fewest GPUs.
     """
     every = tuple(pieces)
     sharing_more_cards = sorted((one for one in every if _adds_cards(one) and _shares_model(one)), key=_cards_key)
@@ -348,7 +348,7 @@ def _adds_cards(advice: Advice) -> bool:
 
 
 def _cards_key(advice: Advice) -> tuple[object, ...]:
-    """Return the sort key of a piece of advice that adds cards: verdict, risk, cards, number of changes, slowdown."""
+    """Return the sort key of a piece of advice that adds GPUs: verdict, risk, GPUs, number of changes, slowdown."""
     return (
         _VERDICT_ORDER.index(advice.verdict),
         RISKS.index(advice.risk),

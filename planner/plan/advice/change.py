@@ -8,7 +8,7 @@ from planner.workload.workload import Workload
 
 Cost = Literal["none", "time", "less", "much-time", "hardware"]
 """Cost of a change: none; time (slower); less (less work is done than requested); much-time (several times slower,
-since parts of the model are not on the card); or hardware (other or more cards)."""
+since parts of the model are not on the GPU); or hardware (other or more GPUs)."""
 Risk = Literal["none", "small", "real"]
 """Risk to the quality of the trained model or of the outputs, from none to real."""
 
@@ -26,7 +26,7 @@ class PlanChange(NamedTuple):
     workload fields that change, with a mapping for the fields of a part; `hardware` are fields of the plan.
     `slower_by_about` is a factor on the time, None for an unknown slowdown; `kept` is the fraction of the requested
     work that is still done. `needs` are further requirements, and `keeps` is what stays unchanged. `native_bf16` limits
-    a change to cards with or without native bf16, and `shares_states` to plans with several cards that can shard their
+    a change to GPUs with or without native bf16, and `shares_states` to plans with several GPUs that can shard their
     states.
     """
 

@@ -1,4 +1,4 @@
-"""Ordered lists of settings for a plan: smaller batches, shorter sequences, more cards."""
+"""Ordered lists of settings for a plan: smaller batches, shorter sequences, more GPUs."""
 
 from collections.abc import Iterator
 from math import gcd
@@ -27,7 +27,7 @@ def plan_sequences(
 ) -> tuple[ChangeSequence, ...]:
     """Return the change sequences of `plan`; `workload` is its workload with defaults and sharing filled in.
 
-    Matrices are split within `domain` cards.
+    Matrices are split within `domain` GPUs.
     """
     own = (
         _training_sequences(workload)
@@ -143,7 +143,7 @@ def _other_programs_changes(workload: Workload) -> ChangeSequence:
 
 
 def _data_parallel_changes(plan: Plan, workload: Workload) -> ChangeSequence:
-    """Return the changes to more cards that divide each card's batch, so that the global batch size stays the same."""
+    """Return the changes to more GPUs that divide each GPU's batch, so that the global batch size stays the same."""
     field = "micro_batch" if isinstance(workload, Training) else "batch"
     size: int = getattr(workload, field)
     settled = {name: getattr(workload.parallel, name) for name in DEGREES} if plan.workload.parallel.is_open else {}
@@ -166,9 +166,9 @@ def _data_parallel_changes(plan: Plan, workload: Workload) -> ChangeSequence:
 
 
 def sharing_changes(plan: Plan, workload: Workload, architecture: Architecture, domain: int) -> tuple[PlanChange, ...]:
-    """Return the changes that split the model between the plan's cards, in groups from the smallest to the largest.
+    """Return the changes that split the model between the plan's GPUs, in groups from the smallest to the largest.
 
-    `workload` is the plan's workload with defaults and sharing filled in; matrices are split within `domain` cards.
+    `workload` is the plan's workload with defaults and sharing filled in; matrices are split within `domain` GPUs.
     """
     found = []
     for scheme in sharing_schemes(workload, architecture, plan.count, domain) if plan.count > 1 else ():
@@ -192,7 +192,7 @@ def sharing_changes(plan: Plan, workload: Workload, architecture: Architecture, 
 
 
 def _model_split_changes(plan: Plan, workload: Workload, architecture: Architecture, domain: int) -> ChangeSequence:
-    """Return the changes from cards that each hold the model, or that are too few, to more cards that share it."""
+    """Return the changes from GPUs that each hold the model, or that are too few, to more GPUs that share it."""
 
     def change_to_sharing_cards(count: int) -> PlanChange:
         scheme, times = sharing_schemes(workload, architecture, count, domain)[-1], count // plan.count
@@ -219,7 +219,7 @@ def _model_split_changes(plan: Plan, workload: Workload, architecture: Architect
 
 
 def _divided_batch_settings(workload: Training, cards: int) -> dict[str, object]:
-    """Return settings with fewer or smaller passes per card for the same global batch size; empty if impossible."""
+    """Return settings with fewer or smaller passes per GPU for the same global batch size; empty if impossible."""
     passes = gcd(workload.gradient_accumulation, cards)
     left = cards // passes
     if workload.micro_batch % left:

@@ -4,20 +4,21 @@ Sets of changes that do not fit yet grow one change at a time, so that those tha
 enough.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
-from planner.base import Spec
+from planner.base import Spec, Stop
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
 from planner.plan.advice.change import ChangeSequence, PlanChange
 from planner.plan.catalog import Catalog
+from planner.plan.evaluate import resolved_fit
 from planner.plan.plan import Plan
-from planner.plan.solve import MinimumVerdict, assess_fit, meets
+from planner.plan.solve import MinimumVerdict, meets
 
 _MAX_CHANGES: Final = 3
 # Larger sets are made from the smaller ones that need the least: the table may grow without the time doing so.
@@ -34,7 +35,7 @@ class ChangedPlan(NamedTuple):
 
     @property
     def used_bytes(self) -> int:
-        """Return the memory used on the card after the changes, including the memory used by other programs."""
+        """Return the memory used on the GPU after the changes, including the memory used by other programs."""
         return self.fit.total_bytes + self.plan.workload.other_processes_bytes
 
 
@@ -48,14 +49,12 @@ class ChangeSearch:
     catalog: Catalog
     architecture: Architecture
     start: ChangedPlan
-    stop: Callable[[], bool]
+    stop: Stop
 
     @classmethod
-    def for_plan(
-        cls, plan: Plan, catalog: Catalog, architecture: Architecture, stop: Callable[[], bool]
-    ) -> "ChangeSearch":
+    def for_plan(cls, plan: Plan, catalog: Catalog, architecture: Architecture, stop: Stop) -> "ChangeSearch":
         """Return a search for changes to `plan`, whose model is `architecture`."""
-        return cls(catalog, architecture, ChangedPlan((), plan, assess_fit(plan, catalog, architecture)), stop)
+        return cls(catalog, architecture, ChangedPlan((), plan, resolved_fit(plan, catalog, architecture).fit), stop)
 
     def evaluate(self, base: ChangedPlan, change: PlanChange) -> ChangedPlan | None:
         """Return the plan `base` with one more change, evaluated, or None if the workload does not allow it."""
@@ -63,7 +62,7 @@ class ChangeSearch:
             return None
         try:
             plan = apply_change(base.plan, change)
-            fit = assess_fit(plan, self.catalog, self.architecture)
+            fit = resolved_fit(plan, self.catalog, self.architecture).fit
         except (ValidationError, SpecError):
             return None
         return ChangedPlan((*base.changes, change), plan, fit)
@@ -127,7 +126,7 @@ def _nearest_not_fitting(candidates: Iterable[ChangedPlan]) -> list[ChangedPlan]
 
 
 def _cheap_not_fitting(singles: Iterable[ChangedPlan], except_for: list[ChangedPlan]) -> list[ChangedPlan]:
-    """Return the changes that do not fit yet, but cost no work and risk nothing: with them fewer cards are enough."""
+    """Return the changes that do not fit yet, but cost no work and risk nothing: with them fewer GPUs are enough."""
     return [
         changed
         for changed in singles

@@ -151,7 +151,7 @@ def _explain_cache_pool(case: _ExplainedRow) -> str | None:
 
 
 def _explain_engine_share(case: _ExplainedRow) -> str:
-    """Explain the rest of an engine's share of the card memory, which the other rows do not include."""
+    """Explain the rest of an engine's share of the GPU memory, which the other rows do not include."""
     title = SOFTWARE[case.evaluation.workload.profile or DEFAULT].title
     return (
         f"The rest of {title}'s share of the GPU: it depends on that share, on other processes and on the terms above."

@@ -127,7 +127,7 @@ def request_tokens(workload: Inference) -> tuple[int, int]:
 def measured_speed(figures: tuple[FigureComparison, ...], evaluation: Evaluation, note: str) -> MeasuredSpeed | None:
     """Return the speed to keep in the plan, None if none was measured under the plan's own conditions.
 
-    The last figure counts: of steps, else of the answers' tokens per second on all cards together.
+    The last figure counts: of steps, else of the answers' tokens per second on all GPUs together.
     """
     own = {figure.measured.name: figure.measured for figure in figures if figure.is_of_plan}
     if (step := own.get("step") or own.get("request")) is not None:

@@ -118,7 +118,7 @@ _COUNTED: Final[dict[Counter, RowName]] = {
 class LogAmounts(NamedTuple):
     """Measured amount by comparison row, and further log data for explanations.
 
-    `pool` is a cache that fills the card, `summed` the number of devices added up, `others` the memory of other
+    `pool` is a cache that fills the GPU, `summed` the number of devices added up, `others` the memory of other
     processes, and `host_weights` the weights kept in host memory.
     """
 
@@ -132,7 +132,7 @@ class LogAmounts(NamedTuple):
 
 
 def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
-    """Return one amount per row of `reading`, for the devices that one card of the plan corresponds to."""
+    """Return one amount per row of `reading`, for the devices that one GPU of the plan corresponds to."""
     by_device: dict[str, list[LoggedAmount]] = {}
     for item in reading.measured:
         if item.term is not None:
@@ -236,7 +236,7 @@ _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
 
 
 def can_correct(evaluation: Evaluation, reading: LogReading) -> bool:
-    """Return whether `reading` is from the plan's engine, and the plan is estimated for a card."""
+    """Return whether `reading` is from the plan's engine, and the plan is estimated for a GPU."""
     return evaluation.traced is None and evaluation.plan.gpu is not None and is_of_program(evaluation, reading)
 
 

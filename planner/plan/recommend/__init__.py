@@ -1,1 +1,1 @@
-"""Recommendation of hardware for a plan's job: all suitable cards, counts and offers, ranked."""
+"""Recommendation of hardware for a plan's job: all suitable GPUs, counts and offers, ranked."""

@@ -1,4 +1,4 @@
-"""Renting and owning capable cards: offers and ownership costs as hardware options."""
+"""Renting and owning capable GPUs: offers and ownership costs as hardware options."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from planner.cost.figure import TEN_TO_NINETY, Figure
 from planner.cost.finance import annuity
 from planner.cost.owning.costs import buys_servers, full_power_watts, upfront_costs
 from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase, UnknownFigureError, build_case
-from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.quote import RentalFacts
 from planner.cost.renting.table import CardDemand, OfferRow, quote_offers
 from planner.cost.terms import CostTerms, PlaceKind
 from planner.hardware.gpu import Gpu
@@ -31,14 +31,14 @@ _CARD_PRICE: Final = "card_price_usd"
 _LOW: Final[Mapping[str, float]] = {RESALE: TEN_TO_NINETY, _CARD_PRICE: -TEN_TO_NINETY}
 _HIGH: Final[Mapping[str, float]] = {RESALE: -TEN_TO_NINETY, _CARD_PRICE: TEN_TO_NINETY}
 _OLD_PRICE_YEARS: Final = 3
-"""Age from which a launch price, or the newest price of a card, is not one at which it can be bought."""
+"""Age from which a launch price, or the newest price of a GPU, is not one at which it can be bought."""
 _OF_PLANS_CARDS: Final = ("card_price_usd", "server_price_usd", "server_power_watts", "sale_usd_per_card")
-"""Ownership terms that hold for the plan's own cards only."""
+"""Ownership terms that hold for the plan's own GPUs only."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapableCards:
-    """Cards that can do the job, with their sharing and memory verdict, throughput, and the demand on them."""
+    """GPUs that can do the job, with their sharing and memory verdict, throughput, and the demand on them."""
 
     gpu: Gpu
     variant: PlanVariant
@@ -46,16 +46,16 @@ class CapableCards:
     time: TimeResult
     demand: Demand
     linked_cards: int
-    """Cards of one copy that exchange data while they work."""
+    """GPUs of one copy that exchange data while they work."""
 
     @property
     def count(self) -> int:
-        """Return the number of cards of one copy."""
+        """Return the number of GPUs of one copy."""
         return self.variant.plan.count
 
 
 class Market(NamedTuple):
-    """Terms of the plan, catalog, wish and day, by which cards are priced, and the reasons why others were left out."""
+    """Terms of the plan, catalog, wish and day, by which GPUs are priced, and the reasons why others were left out."""
 
     plan: Plan
     catalog: Catalog
@@ -69,14 +69,14 @@ class Market(NamedTuple):
 
 
 def rent_options(market: Market, capable: Mapping[str, CapableCards]) -> Iterator[HardwareOption]:
-    """Yield the options of renting the cards, by their offers."""
+    """Yield the options of renting the GPUs, by their offers."""
     wish, catalog = market.wish, market.catalog
     if "rent" not in wish.having:
         return
     candidates = {
         gpu_id: CardDemand(gpu_id, cards.count, cards.demand, cards.linked_cards) for gpu_id, cards in capable.items()
     }
-    terms, facts = market.plan.cost.rent, RentFacts.of(catalog.cost)
+    terms, facts = market.plan.cost.rent, RentalFacts.of(catalog.cost)
     rows = quote_offers(catalog.offers, candidates, terms, facts, market.today, wish.modes)
     for row in rows:
         yield _rented_option(capable[row.gpu], row)
@@ -109,7 +109,7 @@ def _rented_option(cards: CapableCards, row: OfferRow) -> HardwareOption:
 
 
 def own_options(market: Market, capable: Mapping[str, CapableCards]) -> Iterator[HardwareOption]:
-    """Yield the options of owning the cards, where they can be bought and placed."""
+    """Yield the options of owning the GPUs, where they can be bought and placed."""
     if "own" not in market.wish.having:
         return
     for cards in capable.values():
@@ -118,7 +118,7 @@ def own_options(market: Market, capable: Mapping[str, CapableCards]) -> Iterator
         except UnknownFigureError:
             market.left_out[_NO_PRICE] += 1
             continue
-        obstacle = market.ownership_obstacle(cards.gpu, case.shape.cards) or _desk_obstacle(market, case)
+        obstacle = market.ownership_obstacle(cards.gpu, case.setup.cards) or _desk_obstacle(market, case)
         if obstacle:
             market.left_out[obstacle] += 1
         else:
@@ -132,7 +132,7 @@ def _ownership_case(market: Market, cards: CapableCards) -> RentOrBuyCase:
 
 
 def _terms_for(plan: Plan, gpu: Gpu, cards: int) -> CostTerms:
-    """Return the plan's terms for cards of this kind: what is known of the plan's own cards holds for no others."""
+    """Return the plan's terms for GPUs of this kind: what is known of the plan's own GPUs holds for no others."""
     if gpu.id == plan.gpu and (cards <= plan.count or not plan.cost.buy.owned):
         return plan.cost
     bought = plan.cost.buy.evolve(**dict.fromkeys(_OF_PLANS_CARDS), owned=False)
@@ -143,27 +143,27 @@ def _desk_obstacle(market: Market, case: RentOrBuyCase) -> str | None:
     """Return why the machines cannot stand at a desk: it is one machine on one circuit."""
     if market.plan.cost.buy.place != "desk":
         return None
-    if case.shape.servers > 1:
+    if case.setup.servers > 1:
         return SEVERAL_MACHINES
     limit = circuit_watts(market.plan.cost.region, market.catalog.cost)
-    return OVER_CIRCUIT if full_power_watts(case.central, case.shape) > limit.value else None
+    return OVER_CIRCUIT if full_power_watts(case.central, case.setup) > limit.value else None
 
 
 def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> HardwareOption:
-    """Return the option of owning the cards: all costs over the horizon, divided among its runs or months."""
+    """Return the option of owning the GPUs: all costs over the horizon, divided among its runs or months."""
     years, demand = case.horizon_years, cards.demand
     # A run that is done once is all of it; other periods have the same cost each, as in the Cost tab.
     periods = 1.0 if case.once else annuity(case.discount_rate, years) * demand.per_year(years)
     usd, low, high = (
-        case.streams(deviations).own_usd(years) / periods
+        case.cash_flows(deviations).own_usd(years) / periods
         for deviations in (
             {},
             _uncertain_deviations(_LOW, case.uncertain),
             _uncertain_deviations(_HIGH, case.uncertain),
         )
     )
-    network = _network_fields(cards, case.shape.gpus_per_server)
-    purchase, whole = upfront_costs(case.central, case.shape), buys_servers(case.central, case.shape)
+    network = _network_fields(cards, case.setup.gpus_per_server)
+    purchase, whole = upfront_costs(case.central, case.setup), buys_servers(case.central, case.setup)
     if network:
         network["network_usd"] = purchase.network / periods
     price = case.figures["server_price_usd" if whole else _CARD_PRICE]
@@ -178,8 +178,8 @@ def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> H
         usd=usd,
         low_usd=min(low, usd),
         high_usd=max(high, usd),
-        machines=case.shape.servers,
-        cards_per_machine=case.shape.gpus_per_server,
+        machines=case.setup.servers,
+        cards_per_machine=case.setup.gpus_per_server,
         purchase_usd=(purchase.cards + purchase.host * whole) or None,
         upfront_usd=purchase.usd or None,
         price_date=price.date,
@@ -189,7 +189,7 @@ def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> H
 
 
 def _old_price_remarks(price: Figure, gpu: Gpu, today: date) -> Iterator[str]:
-    """Yield a remark if the only known price of a card is so old that it can no longer be bought for it."""
+    """Yield a remark if the only known price of a GPU is so old that it can no longer be bought for it."""
     is_launch_price = price.date is None and price.certainty == "assumed"
     dated = gpu.released if is_launch_price else price.date
     if dated is not None and price.certainty != "yours" and today.year - int(dated[:4]) >= _OLD_PRICE_YEARS:
@@ -201,14 +201,14 @@ def _uncertain_deviations(deviations: Mapping[str, float], uncertain: tuple[str,
 
 
 def _network_fields(cards: CapableCards, cards_per_machine: int) -> dict[str, object]:
-    """Return the network that the cards of one copy need between their machines, empty if they need none."""
+    """Return the network that the GPUs of one copy need between their machines, empty if they need none."""
     if cards.linked_cards <= cards_per_machine:
         return {}
     return {"network_bytes_per_s": links_of(cards.gpu, cards.variant.plan.timing).network_bytes_per_s}
 
 
 def _common_fields(cards: CapableCards) -> dict[str, object]:
-    """Return the fields that renting and owning the same cards have in common."""
+    """Return the fields that renting and owning the same GPUs have in common."""
     power, scheme = cards.gpu.drawn_watts, cards.shared.scheme
     return {
         "gpu": cards.gpu.id,

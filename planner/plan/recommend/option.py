@@ -244,7 +244,7 @@ def rank_options(
 ) -> Recommendation:
     """Rank the options: comparable options first, then by cost; and select the best three.
 
-    The best are selected among those whose speed was measured on their family of cards, if there are any.
+    The best are selected among those whose speed was measured on their family of GPUs, if there are any.
     """
     in_order = sorted(allowed, key=_rank)
     sure = sure_options(in_order)
@@ -265,7 +265,7 @@ def rank_options(
 
 
 def _rank(option: HardwareOption) -> tuple[bool, float, float, int]:
-    """Return the sort key: comparable options by cost, to the cent; then the faster, then the fewer cards at once."""
+    """Return the sort key: comparable options by cost, to the cent; then the faster, then the fewer GPUs at once."""
     return not option.comparable, round(option.usd, 2), option.slowness, option.count
 
 

@@ -1,10 +1,11 @@
-"""Recommendation of hardware for a plan's job: every card, count and offer within the limits, ranked."""
+"""Recommendation of hardware for a plan's job: every GPU, count and offer within the limits, ranked."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Final, Literal, NamedTuple
 
+from planner.base import Stop
 from planner.cost.demand import Demand, demand_of
 from planner.cost.terms import HOURS_PER_YEAR
 from planner.errors import SpecError
@@ -12,8 +13,8 @@ from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
+from planner.plan.cost import linked_cards, plan_throughput
 from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu, shared_fits_among
-from planner.plan.money import linked_cards, plan_throughput
 from planner.plan.plan import Plan
 from planner.plan.recommend.acquisition import NO_OFFER, CapableCards, Market, own_options, rent_options
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish, is_within_limits, rank_options
@@ -21,7 +22,6 @@ from planner.plan.recommend.variants import PlanVariant, changed_variants, plan_
 from planner.plan.sharing import SharedFit, tensor_domain
 from planner.plan.solve import on_cards
 
-Stop = Callable[[], bool]
 Progress = Callable[[int, int], None]
 Found = Callable[[Recommendation], None]
 
@@ -54,7 +54,7 @@ def recommend(
     if "own" in limits.having:
         catalog.cost.region(
             plan.cost.region
-        )  # a region that nobody knows is a mistake, and no reason to leave cards out
+        )  # a region that nobody knows is a mistake, and no reason to leave GPUs out
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
     market = Market(plan, catalog, limits, today, Counter())
     search = _Search(market, architecture, stop)
@@ -79,7 +79,7 @@ def recommend(
 
 
 class _Search(NamedTuple):
-    """A search for capable cards, which ends as soon as `stop` returns true."""
+    """A search for capable GPUs, which ends as soon as `stop` returns true."""
 
     market: Market
     architecture: Architecture | None
@@ -87,9 +87,9 @@ class _Search(NamedTuple):
 
 
 def _find_capable_cards(search: _Search, spread: Plan) -> Iterator[dict[str, CapableCards]]:
-    """Yield the cards on which the plan fits, by their ids, then those on which it does with the mildest changes.
+    """Yield the GPUs on which the plan fits, by their ids, then those on which it does with the mildest changes.
 
-    Cards that could share more than they must are yielded once more, sharing it all.
+    GPUs that could share more than they must are yielded once more, sharing it all.
     """
     obtainable = _obtainable_cards(search.market, spread.count)
     sharing_all: set[str] = set()
@@ -110,7 +110,7 @@ def _find_capable_cards(search: _Search, spread: Plan) -> Iterator[dict[str, Cap
 def _capable_among(
     search: _Search, attempts: Iterable[PlanVariant], remaining: dict[str, Gpu], last: dict[str, CardFit]
 ) -> dict[str, CapableCards]:
-    """Return the cards on which one of `attempts` fits, and remove them from `remaining`; note other verdicts."""
+    """Return the GPUs on which one of `attempts` fits, and remove them from `remaining`; note other verdicts."""
     capable: dict[str, CapableCards] = {}
     accepted = ("fits", "tight") if search.market.wish.include_tight else ("fits",)
     for variant in attempts:
@@ -127,7 +127,7 @@ def _capable_among(
 
 
 def _fits(search: _Search, variant: PlanVariant, cards: Mapping[str, Gpu]) -> Iterable[tuple[str, SharedFit]]:
-    """Return the memory verdict for each card, none if the model cannot run on so many cards."""
+    """Return the memory verdict for each GPU, none if the model cannot run on so many GPUs."""
     try:
         fits = shared_fits_among(variant.plan, search.market.catalog, tuple(cards), variant.plan.count)
     except SpecError:
@@ -136,14 +136,14 @@ def _fits(search: _Search, variant: PlanVariant, cards: Mapping[str, Gpu]) -> It
 
 
 def _well_linked(cards: Mapping[str, Gpu], plan: Plan) -> dict[str, Gpu]:
-    """Return the cards whose links let all of the plan's cards split matrices."""
+    """Return the GPUs whose links let all of the plan's GPUs split matrices."""
     return {name: gpu for name, gpu in cards.items() if tensor_domain((gpu,), plan.timing) >= plan.count}
 
 
 def _needing_less(search: _Search, variant: PlanVariant) -> Iterator[PlanVariant]:
     """Yield `variant` with changes that cost only speed, each needing less memory than all before in its program.
 
-    Programs support different cards, so that what one needs says nothing about another.
+    Programs support different GPUs, so that what one needs says nothing about another.
     """
     wish = search.market.wish
     if not wish.change_plan:
@@ -158,7 +158,7 @@ def _needing_less(search: _Search, variant: PlanVariant) -> Iterator[PlanVariant
 
 
 def _needed_bytes(search: _Search, variant: PlanVariant) -> float:
-    """Return the bytes that each card needs if sharing is not chosen by card; infinity if the model forbids it."""
+    """Return the bytes that each GPU needs if sharing is not chosen by GPU; infinity if the model forbids it."""
     plan = variant.plan
     if plan.workload.parallel.is_open:
         plan = on_cards(plan, plan.count, {"sharing": "manual"})
@@ -170,7 +170,7 @@ def _needed_bytes(search: _Search, variant: PlanVariant) -> float:
 
 
 def _obtainable_cards(market: Market, count: int) -> dict[str, Gpu]:
-    """Return the cards of which `count` can be rented or owned, before anything is estimated."""
+    """Return the GPUs of which `count` can be rented or owned, before anything is estimated."""
     wish, catalog = market.wish, market.catalog
     offered = {card for offer in catalog.offers for card in offer.cards} if "rent" in wish.having else frozenset()
     obtainable = {}
@@ -198,7 +198,7 @@ def _add_capable(
 
 
 def _exclusion_reason(fit: CardFit) -> str:
-    """Return the verdict that excludes a card; its title is in `planner.present.memory.verdict`."""
+    """Return the verdict that excludes a GPU; its title is in `planner.present.memory.verdict`."""
     if fit.unsupported:
         return "not-supported"
     return "tight" if fit.verdict == "tight" else "does-not-fit"
@@ -207,7 +207,7 @@ def _exclusion_reason(fit: CardFit) -> str:
 def _with_throughput(
     gpu: Gpu, variant: PlanVariant, shared: SharedFit, plan: Plan, catalog: Catalog
 ) -> CapableCards | None:
-    """Return the card with its throughput and the demand of the job, or None if the throughput is unknown."""
+    """Return the GPU with its throughput and the demand of the job, or None if the throughput is unknown."""
     workload = variant.plan.workload.evolve(parallel=shared.parallel)
     evaluation = evaluate(variant.plan.evolve(gpu=gpu.id, workload=workload, timing=_timing_settings(plan)), catalog)
     time = evaluation.time
@@ -224,7 +224,7 @@ def _exceeds_horizon(demand: Demand, plan: Plan) -> bool:
 
 
 def _timing_settings(plan: Plan) -> object:
-    """Return the plan's time settings, with any measured speed attributed to the plan's own cards."""
+    """Return the plan's time settings, with any measured speed attributed to the plan's own GPUs."""
     measured = plan.timing.measured
     if measured is None:
         return plan.timing

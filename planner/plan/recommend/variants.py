@@ -1,4 +1,4 @@
-"""Variants of a plan to try on each kind of card: numbers of cards, sharing, and changes that cost only speed."""
+"""Variants of a plan to try on each kind of GPU: numbers of GPUs, sharing, and changes that cost only speed."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -27,7 +27,7 @@ from planner.workload.workload import Inference, Training, Workload
 
 
 class PlanVariant(NamedTuple):
-    """A plan without cards; `sharing` names how all cards share the model, if fewer cards might do.
+    """A plan without GPUs; `sharing` names how all GPUs share the model, if fewer GPUs might do.
 
     `changes` are the names of the changes to the plan.
     """
@@ -38,10 +38,10 @@ class PlanVariant(NamedTuple):
 
 
 def possible_plans(plan: Plan, architecture: Architecture | None, counts: tuple[int, ...]) -> Iterator[Plan]:
-    """Yield `plan` without a card for each possible number of cards.
+    """Yield `plan` without a GPU for each possible number of GPUs.
 
-    A plan with its own parallelism keeps it, on multiples of its cards; replicas leave their sharing open. A traced
-    module keeps its number of cards.
+    A plan with its own parallelism keeps it, on multiples of its GPUs; replicas leave their sharing open. A traced
+    module keeps its number of GPUs.
     """
     bare = plan.evolve(gpu=None, workload=plan.workload.evolve(gpus=()), count=1 if plan.workload.gpus else plan.count)
     if architecture is None:
@@ -53,10 +53,10 @@ def possible_plans(plan: Plan, architecture: Architecture | None, counts: tuple[
 
 
 def plan_variants(plan: Plan, architecture: Architecture | None) -> tuple[PlanVariant, ...]:
-    """Return `plan` as it is, and a variant in which all cards together hold one copy of the model.
+    """Return `plan` as it is, and a variant in which all GPUs together hold one copy of the model.
 
-    The variant, in which the cards split the model's matrices, exists only for a service on several cards whose sharing
-    is left to the software: more copies of a model answer more requests at once, but cards that split its matrices
+    The variant, in which the GPUs split the model's matrices, exists only for a service on several GPUs whose sharing
+    is left to the software: more copies of a model answer more requests at once, but GPUs that split its matrices
     answer each request sooner. A run ends when all its requests are answered, so that the time of a single request does
     not matter.
     """
@@ -82,7 +82,7 @@ def changed_variants(
 
 
 def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
-    """Return `plan` with the cards of `option`, its changes, and its rental or ownership terms.
+    """Return `plan` with the GPUs of `option`, its changes, and its rental or ownership terms.
 
     Raises:
         SpecError: If the option belongs to another plan.
@@ -115,7 +115,7 @@ def counts_tokens(plan: Plan, catalog: Catalog) -> bool:
 _SPEED_ONLY: Final = ("8-bit AdamW", "selective checkpointing", "full checkpointing")
 """Names of changes that keep what is trained; their sources are in `planner.plan.advice.training_changes`."""
 _NO_SPLIT: Final = 1
-"""Cards that may split matrices: sharing is chosen elsewhere."""
+"""GPUs that may split matrices: sharing is chosen elsewhere."""
 _QUANTIZED_TRAINING: Final = "QLoRA instead of LoRA"
 
 

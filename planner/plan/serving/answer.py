@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from planner.base import Spec
+from planner.base import Spec, Stop
 from planner.cost.terms import RentMode
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
@@ -21,7 +21,7 @@ from planner.workload.software.registry import serving_support
 from planner.workload.workload import Inference
 
 Objective = Literal["usd", "cards", "watts"]
-"""What an answer needs least of: dollars per month, cards, or the rated power of all cards."""
+"""What an answer needs least of: dollars per month, GPUs, or the rated power of all GPUs."""
 
 
 class ServingWish(Spec):
@@ -134,7 +134,7 @@ _MORE: Final = (1.05, 1.1, 1.25, 1.5, 2.0)
 _FP8: Final = "fp8"
 
 
-class OptionQuestion(NamedTuple):
+class OptionInputs(NamedTuple):
     """An option with the traffic and targets that it was found for."""
 
     option: ServingOption
@@ -144,30 +144,30 @@ class OptionQuestion(NamedTuple):
     setup: ServingSetup
     requests: int
     seed: int
-    stop: Callable[[], bool]
+    stop: Stop
 
 
-def find_consequences(question: OptionQuestion) -> Iterator[Consequence]:
+def find_consequences(inputs: OptionInputs) -> Iterator[Consequence]:
     """Yield what changes of the traffic or the settings do to an option.
 
     Of prompts, answers and requests it is the smallest increase, of those that are tried, that breaks a target, or else
     the largest, which does not.
     """
-    deployment = _deployed(question, question.option.plan)
+    deployment = _deployed(inputs, inputs.option.plan)
     if deployment is None:
         return
     grows: tuple[tuple[WhatIf, tuple[float, ...], Callable[[float], Traffic]], ...] = (
-        ("longer-prompts", _LONGER, lambda factor: question.traffic.with_longer(input_factor=factor)),
-        ("longer-answers", _LONGER, lambda factor: question.traffic.with_longer(output_factor=factor)),
-        ("more-requests", _MORE, lambda factor: _more(question.traffic, factor)),
+        ("longer-prompts", _LONGER, lambda factor: inputs.traffic.with_longer(input_factor=factor)),
+        ("longer-answers", _LONGER, lambda factor: inputs.traffic.with_longer(output_factor=factor)),
+        ("more-requests", _MORE, lambda factor: _more(inputs.traffic, factor)),
     )
     for change, factors, changed in grows:
-        yield _first_that_breaks(question, deployment, change, factors, changed)
-    if question.option.replicas > 1:
-        fewer = question.option.replicas - 1
-        found = _simulated(question, deployment._replace(replicas=fewer), question.traffic)
-        yield _consequence("fewer-replicas", fewer / question.option.replicas, found)
-    yield from _other_caches(question, deployment)
+        yield _first_that_breaks(inputs, deployment, change, factors, changed)
+    if inputs.option.replicas > 1:
+        fewer = inputs.option.replicas - 1
+        found = _simulated(inputs, deployment._replace(replicas=fewer), inputs.traffic)
+        yield _consequence("fewer-replicas", fewer / inputs.option.replicas, found)
+    yield from _other_caches(inputs, deployment)
 
 
 def _more(traffic: Traffic, factor: float) -> Traffic:
@@ -178,7 +178,7 @@ def _more(traffic: Traffic, factor: float) -> Traffic:
 
 
 def _first_that_breaks(
-    question: OptionQuestion,
+    inputs: OptionInputs,
     deployment: Deployment,
     change: WhatIf,
     factors: tuple[float, ...],
@@ -186,44 +186,44 @@ def _first_that_breaks(
 ) -> Consequence:
     found = None
     for factor in factors:
-        found = _consequence(change, factor, _simulated(question, deployment, changed(factor)))
+        found = _consequence(change, factor, _simulated(inputs, deployment, changed(factor)))
         if not found.holds:
             break
     assert found is not None
     return found
 
 
-def _other_caches(question: OptionQuestion, deployment: Deployment) -> Iterator[Consequence]:
+def _other_caches(inputs: OptionInputs, deployment: Deployment) -> Iterator[Consequence]:
     """Yield what a KV cache in FP8 would do, and serving without a prefix cache."""
-    workload, tokens = question.option.plan.workload, deployment.cache_tokens
+    workload, tokens = inputs.option.plan.workload, deployment.cache_tokens
     assert isinstance(workload, Inference)
     if tokens and workload.kv_cache != _FP8 and _FP8 in serving_support(workload.profile).cache_formats:
-        changed = _deployed(question, question.option.plan.evolve(workload=workload.evolve(kv_cache=_FP8)))
+        changed = _deployed(inputs, inputs.option.plan.evolve(workload=workload.evolve(kv_cache=_FP8)))
         assert changed is not None  # it needs less memory than the option, which fits
-        found = _consequence("fp8-cache", 1.0, _simulated(question, changed, question.traffic))
+        found = _consequence("fp8-cache", 1.0, _simulated(inputs, changed, inputs.traffic))
         yield found.evolve(cache_factor=(changed.cache_tokens or 0) / tokens)
-    cache = question.option.simulation.cache
+    cache = inputs.option.simulation.cache
     if cache is not None and cache.prefix_hit_fraction > 0:
         bare = deployment._replace(scheduling=deployment.scheduling.without_prefixes())
-        yield _consequence("no-prefix-cache", 1.0, _simulated(question, bare, question.traffic))
+        yield _consequence("no-prefix-cache", 1.0, _simulated(inputs, bare, inputs.traffic))
 
 
-def _deployed(question: OptionQuestion, plan: Plan) -> Deployment | None:
-    found = deploy_evaluated(evaluate(plan, question.catalog), question.setup)
+def _deployed(inputs: OptionInputs, plan: Plan) -> Deployment | None:
+    found = deploy_evaluated(evaluate(plan, inputs.catalog), inputs.setup)
     return None if isinstance(found, str) else found
 
 
-def _simulated(question: OptionQuestion, deployment: Deployment, traffic: Traffic) -> ServingSimulation | None:
+def _simulated(inputs: OptionInputs, deployment: Deployment, traffic: Traffic) -> ServingSimulation | None:
     """Return the simulated share of one replica, which the others answer in the same way."""
     return simulate_traffic(
         deployment._replace(replicas=1),
         share_of_traffic(traffic, deployment.replicas),
-        question.targets,
-        requests=question.requests,
-        seed=question.seed,
+        inputs.targets,
+        requests=inputs.requests,
+        seed=inputs.seed,
         ranges=False,
         detail=False,
-        stop=question.stop,
+        stop=inputs.stop,
     )
 
 

@@ -1,12 +1,13 @@
-"""Search for the hardware of a service: the fewest dollars, cards or watts with which its targets hold."""
+"""Search for the hardware of a service: the fewest dollars, GPUs or watts with which its targets hold."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from math import ceil
 from statistics import fmean
 from typing import Final, NamedTuple
 
+from planner.base import Stop
 from planner.cost.demand import HOURS_PER_MONTH, Demand
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
@@ -15,15 +16,15 @@ from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.performance.inference.service import saturated_throughput
 from planner.plan.catalog import Catalog
+from planner.plan.cost import linked_cards
 from planner.plan.evaluate import Evaluation, architecture_of, evaluate
-from planner.plan.money import linked_cards
 from planner.plan.plan import Plan
 from planner.plan.recommend.acquisition import NO_OFFER, CapableCards, Market, own_options, rent_options
 from planner.plan.recommend.option import ExcludedCount, HardwareOption, Wish
 from planner.plan.recommend.variants import PlanVariant
 from planner.plan.serving.answer import (
     SHOWN_OPTIONS,
-    OptionQuestion,
+    OptionInputs,
     ServingAnswer,
     ServingOption,
     ServingWish,
@@ -39,8 +40,6 @@ from planner.serving.targets import Targets
 from planner.serving.traffic import ConcurrentClients, Traffic, share_of_traffic
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
-
-Stop = Callable[[], bool]
 
 DEFAULT_SEARCH_REQUESTS: Final = 800
 """Requests of each simulation of a search; the option that is found is simulated with more."""
@@ -61,23 +60,23 @@ _UNSHARED: Final = "its software cannot share the model between so many GPUs"
 
 
 class Configuration(NamedTuple):
-    """Cards of one replica with the settings to try, and what one replica costs, by the wish's objective."""
+    """GPUs of one replica with the settings to try, and what one replica costs, by the wish's objective."""
 
     plan: Plan
     evaluation: Evaluation
     deployment: Deployment
     changes: tuple[str, ...]
-    need_each: float
+    amount_per_replica: float
     least_replicas: int
 
     @property
-    def least_need(self) -> float:
+    def least_amount(self) -> float:
         """Return what the configuration needs at least."""
-        return self.need_each * self.least_replicas
+        return self.amount_per_replica * self.least_replicas
 
 
-class _Question(NamedTuple):
-    """The plan and traffic of a search, its targets, and the market of its cards."""
+class _SearchInputs(NamedTuple):
+    """The plan and traffic of a search, its targets, and the market of its GPUs."""
 
     plan: Plan
     architecture: Architecture
@@ -120,42 +119,46 @@ def plan_serving(
         SpecError: If the plan trains, names a model that the catalog does not have, or asks for what its program does
             not do, if the wish names an unknown GPU, or if the traffic has no rate.
     """
-    limits = wish or ServingWish()
-    question = _question(plan, catalog, traffic, targets, today, limits, setup or ServingSetup(), requests, seed, stop)
-    state = _State(limits, question.market.left_out)
+    wish, setup = wish or ServingWish(), setup or ServingSetup()
+    _check_search(plan, catalog, traffic, wish, setup)
+    workload = served_plan(plan).workload
+    bare = plan.evolve(gpu=None, count=1, workload=workload.evolve(gpus=(), parallel={}))
+    limits = Wish(having=wish.having, modes=wish.modes, vendors=wish.vendors, counts=wish.cards_per_replica)
+    inputs = _SearchInputs(
+        with_room_for(bare, traffic, requests, seed),
+        architecture_of(plan, catalog),
+        traffic,
+        targets,
+        wish,
+        setup,
+        Market(plan, catalog, limits, today, Counter()),
+        requests,
+        seed,
+        stop,
+    )
+    state = _State(wish, inputs.market.left_out)
     yield state.answer(0, 1)
-    groups = list(_variants(question))
+    groups = list(_variants(inputs))
     done = 0
     for place, (changed, changes, count) in enumerate(groups):
         configurations = sorted(
-            _configurations(question, changed, changes, count), key=lambda each: (each.least_need, each.plan.gpu or "")
+            _configurations(inputs, changed, changes, count), key=lambda each: (each.least_amount, each.plan.gpu or "")
         )
         for index, configuration in enumerate(configurations):
             if stop():
                 return
-            state.add(question, configuration)
+            state.add(inputs, configuration)
             done += 1
             left = len(configurations) - index - 1
             yield state.answer(done, done + left + (len(groups) - place - 1))
     if stop():
         return
-    state.finish(question)
+    state.finish(inputs)
     yield state.answer(max(done, 1), max(done, 1))
 
 
-def _question(
-    plan: Plan,
-    catalog: Catalog,
-    traffic: Traffic,
-    targets: Targets,
-    today: date,
-    wish: ServingWish,
-    setup: ServingSetup,
-    requests: int,
-    seed: int,
-    stop: Stop,
-) -> _Question:
-    """Return the question of a search, checked."""
+def _check_search(plan: Plan, catalog: Catalog, traffic: Traffic, wish: ServingWish, setup: ServingSetup) -> None:
+    """Reject what no search can answer: training, traffic without a rate, a disaggregation, an unknown GPU."""
     if not isinstance(plan.workload, Inference):
         raise SpecError("workload.task", "a service needs a plan for inference, and this plan trains")
     if traffic.requests_per_second is None and not isinstance(traffic.arrivals, ConcurrentClients):
@@ -166,18 +169,11 @@ def _question(
         )
     for gpu_id in wish.gpus:
         catalog.hardware.gpu(gpu_id)  # an id that nobody knows is a mistake, and no reason to find nothing
-    architecture = architecture_of(plan, catalog)
-    workload = served_plan(plan).workload
-    bare = plan.evolve(gpu=None, count=1, workload=workload.evolve(gpus=(), parallel={}))
-    cards = Wish(having=wish.having, modes=wish.modes, vendors=wish.vendors, counts=wish.cards_per_replica)
-    market = Market(plan, catalog, cards, today, Counter())
-    sized = with_room_for(bare, traffic, requests, seed)
-    return _Question(sized, architecture, traffic, targets, wish, setup, market, requests, seed, stop)
 
 
-def _variants(question: _Question) -> Iterator[tuple[Plan, tuple[str, ...], int]]:
-    """Yield the plan with each choice of settings and each number of cards for a replica, with what was changed."""
-    wish, plan = question.wish, question.plan
+def _variants(inputs: _SearchInputs) -> Iterator[tuple[Plan, tuple[str, ...], int]]:
+    """Yield the plan with each choice of settings and each number of GPUs for a replica, with what was changed."""
+    wish, plan = inputs.wish, inputs.plan
     assert isinstance(plan.workload, Inference)
     for count in sorted(set(wish.cards_per_replica)):
         if count > wish.most_cards:
@@ -215,14 +211,14 @@ def _changes(plan: Plan, weights: str | None, cache: str, tokens: int | None) ->
     return tuple(found)
 
 
-def _configurations(question: _Question, plan: Plan, changes: tuple[str, ...], count: int) -> Iterator[Configuration]:
-    """Yield the configurations of `count` cards for each replica on which the plan fits and that can be had."""
-    market, catalog = question.market, question.market.catalog
+def _configurations(inputs: _SearchInputs, plan: Plan, changes: tuple[str, ...], count: int) -> Iterator[Configuration]:
+    """Yield the configurations of `count` GPUs for each replica on which the plan fits and that can be had."""
+    market, catalog = inputs.market, inputs.market.catalog
     evaluations: dict[str, Evaluation] = {}
-    for gpu in _obtainable(question, count):
-        if question.stop():
+    for gpu in _obtainable(inputs, count):
+        if inputs.stop():
             return
-        found = _evaluated(question, plan, gpu, count)
+        found = _evaluated(inputs, plan, gpu, count)
         if found is None:
             market.left_out[_UNSHARED] += 1
         elif found.memory.verdict != "fits":
@@ -231,22 +227,22 @@ def _configurations(question: _Question, plan: Plan, changes: tuple[str, ...], c
             evaluations[gpu.id] = found
     prices = _cheapest(market, evaluations, dict.fromkeys(evaluations, 1))
     for gpu_id, evaluation in evaluations.items():
-        deployment = deploy_evaluated(evaluation, question.setup)
+        deployment = deploy_evaluated(evaluation, inputs.setup)
         if isinstance(deployment, str):
             market.left_out[deployment] += 1
             continue
         gpu = catalog.hardware.gpu(gpu_id)
-        need = _need(question.wish, prices.get(gpu_id), gpu, count)
-        if need is None:
-            market.left_out[NO_OFFER if question.wish.objective == "usd" else _NO_POWER] += 1
+        amount = _objective_amount(inputs.wish, prices.get(gpu_id), gpu, count)
+        if amount is None:
+            market.left_out[NO_OFFER if inputs.wish.objective == "usd" else _NO_POWER] += 1
             continue
-        least = _least_replicas(deployment, question.traffic)
-        yield Configuration(evaluation.plan, evaluation, deployment, changes, need, least)
+        least = _least_replicas(deployment, inputs.traffic)
+        yield Configuration(evaluation.plan, evaluation, deployment, changes, amount, least)
 
 
-def _obtainable(question: _Question, count: int) -> Iterator[Gpu]:
-    """Yield the cards of the wish that can be rented or bought."""
-    wish, market = question.wish, question.market
+def _obtainable(inputs: _SearchInputs, count: int) -> Iterator[Gpu]:
+    """Yield the GPUs of the wish that can be rented or bought."""
+    wish, market = inputs.wish, inputs.market
     offered = (
         {card for offer in market.catalog.offers for card in offer.cards} if "rent" in wish.having else frozenset()
     )
@@ -260,13 +256,13 @@ def _obtainable(question: _Question, count: int) -> Iterator[Gpu]:
             market.left_out[obstacle] += 1
 
 
-def _evaluated(question: _Question, plan: Plan, gpu: Gpu, count: int) -> Evaluation | None:
-    """Return the plan evaluated on `count` cards that hold one copy together, None if its software cannot do that."""
-    catalog, workload = question.market.catalog, plan.workload
+def _evaluated(inputs: _SearchInputs, plan: Plan, gpu: Gpu, count: int) -> Evaluation | None:
+    """Return the plan evaluated on `count` GPUs that hold one copy together, None if its software cannot do that."""
+    catalog, workload = inputs.market.catalog, plan.workload
     if count == 1:
         return evaluate(plan.evolve(gpu=gpu.id, count=1), catalog)
     domain = tensor_domain((gpu,), plan.timing)
-    schemes = sharing_schemes(_filled(question, plan), question.architecture, count, domain)
+    schemes = sharing_schemes(_filled(inputs, plan), inputs.architecture, count, domain)
     settled = {"sharing": "manual", "data": 1}
     parallels = [workload.parallel.evolve(**{**scheme.settings, **settled}) for scheme in schemes]
     whole = [parallel for parallel in parallels if parallel.model_shards == count]
@@ -275,8 +271,8 @@ def _evaluated(question: _Question, plan: Plan, gpu: Gpu, count: int) -> Evaluat
     return evaluate(plan.evolve(gpu=gpu.id, count=count, workload=workload.evolve(parallel=whole[-1])), catalog)
 
 
-def _filled(question: _Question, plan: Plan) -> Inference:
-    filled = with_defaults(plan.workload, question.architecture, 1)
+def _filled(inputs: _SearchInputs, plan: Plan) -> Inference:
+    filled = with_defaults(plan.workload, inputs.architecture, 1)
     assert isinstance(filled, Inference)
     return filled
 
@@ -292,7 +288,7 @@ def _least_replicas(deployment: Deployment, traffic: Traffic) -> int:
     held = deployment.scheduling.sequences
     if deployment.cache_tokens is not None:
         held = max(1, min(held, int(deployment.cache_tokens / (prompt + answer / 2))))
-    most = saturated_throughput(deployment.run, held, max(1.0, prompt - cached), answer).requests_per_second
+    most = saturated_throughput(deployment.served, held, max(1.0, prompt - cached), answer).requests_per_second
     return max(1, ceil(rate / (_SLACK * most)))
 
 
@@ -305,8 +301,8 @@ def _cached_share(traffic: Traffic, prompt: float) -> float:
     return min(1 - 1 / prompt, traffic.prefixes.tokens * traffic.prefixes.share / prompt)
 
 
-def _need(wish: ServingWish, hardware: HardwareOption | None, gpu: Gpu, cards: int) -> float | None:
-    """Return what cards need by the wish's objective, None if that is unknown."""
+def _objective_amount(wish: ServingWish, hardware: HardwareOption | None, gpu: Gpu, cards: int) -> float | None:
+    """Return what GPUs need by the wish's objective, None if that is unknown."""
     if wish.objective == "cards":
         return float(cards)
     if wish.objective == "watts":
@@ -317,7 +313,7 @@ def _need(wish: ServingWish, hardware: HardwareOption | None, gpu: Gpu, cards: i
 def _cheapest(
     market: Market, evaluations: Mapping[str, Evaluation], replicas: Mapping[str, int]
 ) -> dict[str, HardwareOption]:
-    """Return the cheapest way to have so many replicas of each kind of card for a month, day and night."""
+    """Return the cheapest way to have so many replicas of each kind of GPU for a month, day and night."""
     capable = {}
     for gpu_id, evaluation in evaluations.items():
         time, hours = evaluation.time, HOURS_PER_MONTH * replicas[gpu_id]
@@ -365,7 +361,7 @@ class _State:
         self._wish, self._left_out = wish, left_out
         self._options: list[ServingOption] = []
         self._nearest: ServingOption | None = None
-        self._best_need = float("inf")
+        self._best_amount = float("inf")
 
     def answer(self, done: int, total: int) -> ServingAnswer:
         """Return the state as an answer."""
@@ -380,118 +376,120 @@ class _State:
             nearest=None if self._options else self._nearest,
         )
 
-    def add(self, question: _Question, configuration: Configuration) -> None:
+    def add(self, inputs: _SearchInputs, configuration: Configuration) -> None:
         """Try a configuration, and keep it if it meets the targets."""
-        if configuration.least_need > self._best_need:
+        if configuration.least_amount > self._best_amount:
             self._left_out[_TOO_DEAR] += 1
             return
-        option, holds = _tried(question, configuration, self._best_need)
+        option, holds = _try_configuration(inputs, configuration, self._best_amount)
         if option is None:
             self._left_out[_TOO_DEAR] += 1
         elif not holds:
             self._left_out[_NO_REPLICAS] += 1
-            if self._nearest is None or _misses(option) < _misses(self._nearest):
+            if self._nearest is None or _worst_miss(option) < _worst_miss(self._nearest):
                 self._nearest = option
-        elif question.wish.budget_usd is not None and (option.usd_per_month or 0.0) > question.wish.budget_usd:
+        elif inputs.wish.budget_usd is not None and (option.usd_per_month or 0.0) > inputs.wish.budget_usd:
             self._left_out[_OVER_BUDGET] += 1
         else:
             self._options.append(option)
-            self._options.sort(key=lambda each: _rank(question.wish, each))
-            self._best_need = _option_need(question.wish, self._options[0])
+            self._options.sort(key=lambda each: _rank(inputs.wish, each))
+            self._best_amount = _option_amount(inputs.wish, self._options[0])
 
-    def finish(self, question: _Question) -> None:
+    def finish(self, inputs: _SearchInputs) -> None:
         """Find out what would change the best option."""
         if self._options:
             best = self._options[0]
-            asked = OptionQuestion(
+            asked = OptionInputs(
                 best,
-                question.market.catalog,
-                question.traffic,
-                question.targets,
-                question.setup,
-                2 * question.requests,
-                question.seed,
-                question.stop,
+                inputs.market.catalog,
+                inputs.traffic,
+                inputs.targets,
+                inputs.setup,
+                2 * inputs.requests,
+                inputs.seed,
+                inputs.stop,
             )
             self._options[0] = best.evolve(consequences=tuple(find_consequences(asked)))
 
 
 def _rank(wish: ServingWish, option: ServingOption) -> tuple[bool, bool, float, int, str]:
-    """Return the sort key: cards of measured families at current prices first, then what an option needs least of."""
+    """Return the sort key: GPUs of measured families at current prices first, then what an option needs least of."""
     had = option.hardware
     unsure = had is not None and had.basis == "unmeasured"
     old = wish.objective == "usd" and (had is None or not had.current)
-    return unsure, old, _option_need(wish, option), option.cards, option.plan.gpu or ""
+    return unsure, old, _option_amount(wish, option), option.cards, option.plan.gpu or ""
 
 
-def _option_need(wish: ServingWish, option: ServingOption) -> float:
+def _option_amount(wish: ServingWish, option: ServingOption) -> float:
     found = {"usd": option.usd_per_month, "cards": float(option.cards), "watts": option.watts}[wish.objective]
     return float("inf") if found is None else found
 
 
-def _misses(option: ServingOption) -> float:
+def _worst_miss(option: ServingOption) -> float:
     """Return the largest factor by which an option misses a target."""
     factors = [target.seconds / target.target.seconds for target in option.simulation.targets]
     return max(factors, default=1.0) * (2.0 if option.simulation.saturated else 1.0)
 
 
-def _tried(question: _Question, configuration: Configuration, best_need: float) -> tuple[ServingOption | None, bool]:
+def _try_configuration(
+    inputs: _SearchInputs, configuration: Configuration, best_amount: float
+) -> tuple[ServingOption | None, bool]:
     """Return the option with the fewest replicas that meets the targets, and whether it does; None if too dear."""
-    most = question.wish.most_cards // configuration.evaluation.plan.count
-    affordable = most if best_need == float("inf") else min(most, int(best_need / configuration.need_each))
+    most = inputs.wish.most_cards // configuration.evaluation.plan.count
+    affordable = most if best_amount == float("inf") else min(most, int(best_amount / configuration.amount_per_replica))
     low = configuration.least_replicas
     if low > affordable:
         return None, False
     step, tried = 1, low
     last_failed = low - 1
-    while not _share_holds(question, configuration, tried):
+    while not _share_holds(inputs, configuration, tried):
         last_failed = tried
         if tried >= affordable:
-            return (None, False) if affordable < most else (_option(question, configuration, tried), False)
+            return (None, False) if affordable < most else (_option(inputs, configuration, tried), False)
         tried = min(affordable, tried + step)
         step *= 2
     while tried - last_failed > 1:
         middle = (tried + last_failed) // 2
-        if _share_holds(question, configuration, middle):
+        if _share_holds(inputs, configuration, middle):
             tried = middle
         else:
             last_failed = middle
-    option = _option(question, configuration, tried)
+    option = _option(inputs, configuration, tried)
     # The whole service has more requests than the share of one replica, whose percentiles scatter more.
-    while not question.holds(option.simulation) and tried < affordable:
+    while not inputs.holds(option.simulation) and tried < affordable:
         tried += max(1, tried // 20)
-        option = _option(question, configuration, tried)
-    return option, question.holds(option.simulation)
+        option = _option(inputs, configuration, tried)
+    return option, inputs.holds(option.simulation)
 
 
-def _share_holds(question: _Question, configuration: Configuration, replicas: int) -> bool:
+def _share_holds(inputs: _SearchInputs, configuration: Configuration, replicas: int) -> bool:
     """Return whether one of so many replicas meets the targets with its share of the traffic."""
     found = simulate_traffic(
         configuration.deployment._replace(replicas=1),
-        share_of_traffic(question.traffic, replicas),
-        question.targets,
-        requests=question.requests,
-        seed=question.seed,
-        ranges=question.wish.surely,
+        share_of_traffic(inputs.traffic, replicas),
+        inputs.targets,
+        requests=inputs.requests,
+        seed=inputs.seed,
+        ranges=inputs.wish.surely,
         detail=False,
-        stop=question.stop,
+        stop=inputs.stop,
     )
-    return found is not None and question.holds(found)
+    return found is not None and inputs.holds(found)
 
 
-def _option(question: _Question, configuration: Configuration, replicas: int) -> ServingOption:
+def _option(inputs: _SearchInputs, configuration: Configuration, replicas: int) -> ServingOption:
     """Return the option of so many replicas, with the simulation of all of them."""
-    evaluation, market = configuration.evaluation, question.market
+    evaluation, market = configuration.evaluation, inputs.market
     gpu_id = evaluation.plan.gpu
     assert gpu_id is not None
-    number = min(_MOST_FINAL_REQUESTS, max(_FINAL_REQUESTS, replicas) * question.requests // 2)
+    number = min(_MOST_FINAL_REQUESTS, max(_FINAL_REQUESTS, replicas) * inputs.requests // 2)
     simulation = simulate_traffic(
         configuration.deployment._replace(replicas=replicas),
-        question.traffic,
-        question.targets,
+        inputs.traffic,
+        inputs.targets,
         requests=number,
-        seed=question.seed,
-        stop=question.stop,
+        seed=inputs.seed,
+        stop=inputs.stop,
     )
     gpu = market.catalog.hardware.gpu(gpu_id)
     cards = replicas * evaluation.plan.count

@@ -1,9 +1,10 @@
-"""Traffic of a plan's service, and what its requests take on its own cards, at that traffic and over the rate."""
+"""Traffic of a plan's service, and what its requests take on its own GPUs, at that traffic and over the rate."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Final
 
+from planner.base import Stop
 from planner.cost.terms import Service
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
@@ -14,6 +15,7 @@ from planner.serving.result import RatePoint, ServingSimulation
 from planner.serving.simulate import DEFAULT_REQUESTS, simulate_traffic
 from planner.serving.targets import Latency, LatencyTarget, Targets
 from planner.serving.traffic import DailyArrivals, FixedLength, RandomArrivals, Traffic, TrafficPreset
+from planner.units import SECONDS_PER_DAY
 from planner.workload.software.registry import SOFTWARE
 from planner.workload.software.vllm import VLLM
 from planner.workload.workload import Inference
@@ -37,7 +39,7 @@ def simulate_serving(
     requests: int = DEFAULT_REQUESTS,
     seed: int = 0,
     ranges: bool = True,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> ServingSimulation | None:
     """Return the simulated service of `plan`, whose GPUs answer `traffic`; None as soon as `stop` returns true.
 
@@ -63,7 +65,7 @@ def serving_curve(
     rates: Sequence[float] = (),
     requests: int = DEFAULT_REQUESTS,
     seed: int = 0,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> Iterator[RatePoint]:
     """Yield the simulated service at several rates of requests, by default from a quarter to 1.5 times the traffic's.
 
@@ -91,7 +93,7 @@ def deploy_plan(
     """Return the deployment of `plan` for this traffic, or the reason why there is none.
 
     Raises:
-        SpecError: If the plan names a model or a card that the catalog does not have.
+        SpecError: If the plan names a model or a GPU that the catalog does not have.
     """
     if plan.model.trace is not None:
         return _TRACED
@@ -127,7 +129,6 @@ def with_room_for(plan: Plan, traffic: Traffic, requests: int, seed: int) -> Pla
     return plan.evolve(workload=workload.evolve(context_length=max(context, prompt), prompt_length=prompt))
 
 
-_SECONDS_PER_DAY: Final = 86_400
 _SAMPLE: Final = 2_000
 
 
@@ -136,7 +137,7 @@ def job_traffic(job: Service, presets: Iterable[TrafficPreset]) -> Traffic:
 
     **Assumes** requests of equal lengths, unless the job names one of `presets`, which has lengths of its own.
     """
-    mean = job.requests_per_day / _SECONDS_PER_DAY
+    mean = job.requests_per_day / SECONDS_PER_DAY
     preset = next((each for each in presets if each.id == job.traffic_preset), None)
     arrivals: RandomArrivals | DailyArrivals = RandomArrivals(
         requests_per_second=mean * job.peak_factor, burstiness=job.burstiness
@@ -194,13 +195,13 @@ def served_plan(plan: Plan, program: str | None = None) -> Plan:
 
 
 def with_replicas(plan: Plan, replicas: int) -> Plan:
-    """Return the plan of one replica with `replicas` of them, each on as many cards as `plan` has."""
+    """Return the plan of one replica with `replicas` of them, each on as many GPUs as `plan` has."""
     parallel = plan.workload.parallel.evolve(data=replicas, sharing="manual")
     return plan.evolve(count=plan.count * replicas, workload=plan.workload.evolve(parallel=parallel))
 
 
 def in_groups(evaluation: Evaluation, groups: int) -> Plan:
-    """Return an evaluated plan on `groups` groups of its cards, each of which shares the model as it does now."""
+    """Return an evaluated plan on `groups` groups of its GPUs, each of which shares the model as it does now."""
     parallel = evaluation.workload.parallel
     replicas = (parallel.data or 1) * groups
     workload = evaluation.plan.workload.evolve(

@@ -543,6 +543,6 @@ def _assumed_network_sentence(entry: ComparisonEntry, placement: Placement | Non
     speed = fmt.quantity(links.network_bytes_per_s / GB, "GB/s")
     origin = "as the plan specifies" if stated_network is not None else "which is assumed"
     return (
-        f" The time is computed with {fmt.plural(links.node, 'GPU')} per machine and {speed} from each GPU to other "
-        f"machines, {origin}."
+        f" The time is computed with {fmt.plural(links.cards_per_node, 'GPU')} per machine and {speed} from each GPU "
+        f"to other machines, {origin}."
     )

@@ -11,7 +11,7 @@ from planner.hardware.software_support import SoftwareFact, software_target, uns
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
-from planner.plan.money import CardJob
+from planner.plan.cost import CardJob
 from planner.present import format as fmt
 from planner.present.cost.prices import RENT_MODE_TITLES, age_text
 from planner.present.cost.time import pace_phrase, time_view

@@ -11,8 +11,8 @@ from planner.cost.result import CostResult, Decision, RentCost
 from planner.cost.terms import days_since
 from planner.hardware.system import cards_sold_together
 from planner.plan.catalog import Catalog
+from planner.plan.cost import PlanCost, plan_throughput
 from planner.plan.evaluate import Evaluation
-from planner.plan.money import PlanCost, plan_throughput
 from planner.present import format as fmt
 from planner.present.cost.amounts import usd_range
 from planner.present.cost.decision import (
@@ -219,7 +219,7 @@ def _in_servers(case: RentOrBuyCase | None, together: int | None) -> str:
     Modules that are sold only `together` are in a server, or a share of one.
     """
     assert case is not None  # the cost of owning follows from a case
-    shape = case.shape
+    shape = case.setup
     paid = shape.servers * shape.gpus_per_server
     if paid > shape.cards and buys_servers(case.central, shape):
         return f" in {fmt.plural(shape.servers, 'server')} of {shape.gpus_per_server}, paying for {paid:,} GPUs"

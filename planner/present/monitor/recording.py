@@ -6,12 +6,12 @@ from typing import Final
 
 from planner.monitor.readings.metrics import CLOCK_REASONS
 from planner.monitor.recording.recording import DataLoss, MonitorRecording
-from planner.monitor.recording.summary import JOULES_PER_KWH, CardSummary, RecordingSummary
+from planner.monitor.recording.summary import CardSummary, RecordingSummary
 from planner.present import format as fmt
 from planner.present.columns import Column, text_column
 from planner.present.monitor.events import clock_time, diagnosis_title, duration_text
 from planner.present.monitor.readings import NO_VALUE, card_label, card_numbers_text
-from planner.units import GIB
+from planner.units import GIB, JOULES_PER_KWH
 
 _REASONS: Final = {reason.name: reason.title for reason in CLOCK_REASONS}
 _JOULES_PER_WH: Final = JOULES_PER_KWH / 1000

@@ -16,7 +16,7 @@ from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_suppor
 from planner.workload.workload import Inference, Training, Workload
 
 if TYPE_CHECKING:
-    from planner.plan.beside import Neighbour
+    from planner.plan.shared_gpus import Neighbour
     from planner.trace.request import Input, TraceRequest
 
 

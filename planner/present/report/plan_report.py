@@ -16,8 +16,8 @@ from planner.launch.software import LAUNCHERS
 from planner.performance.result import TimeResult
 from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
+from planner.plan.cost import PlanCost, evaluate_cost
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 from planner.plan.recommend.option import Wish
 from planner.plan.recommend.recommend import recommend
@@ -379,14 +379,14 @@ def _bill_section(parts: PlanReportParts) -> ReportSection:
 
 def _bill_sentence(parts: PlanReportParts, estimate: CostEstimate, cards: int) -> str:
     case = estimate.case
-    servers = "" if case is None else f" in {fmt.plural(case.shape.servers, 'server')}"
+    servers = "" if case is None else f" in {fmt.plural(case.setup.servers, 'server')}"
     return f"{fmt.count_of(cards, parts.card)}{servers}."
 
 
 def _power_blocks(parts: PlanReportParts, estimate: CostEstimate, cards: int) -> Iterator[Block]:
     """Yield power, circuits and heat of one machine, as a server or as a computer with that many cards."""
     case = estimate.case
-    each = cards if case is None else min(cards, case.shape.gpus_per_server)
+    each = cards if case is None else min(cards, case.setup.gpus_per_server)
     gpu = parts.catalog.hardware.gpu(str(parts.evaluation.plan.gpu))
     whole = next((one for one in _systems_with(parts, each) if one.max_power_watts is not None), None)
     group = power_group(gpu, each) if whole is None else machine_power_group(whole)
@@ -408,7 +408,7 @@ def _systems_with(parts: PlanReportParts, cards: int) -> list[System]:
 def _systems_table(parts: PlanReportParts, estimate: CostEstimate, cards: int) -> ReportTable:
     """Return the machines on sale with these cards, with their list price where one is published."""
     case = estimate.case
-    each = cards if case is None else case.shape.gpus_per_server
+    each = cards if case is None else case.setup.gpus_per_server
     columns = (ReportColumn("Sold as"), ReportColumn("Price", "right"), ReportColumn("Date"), ReportColumn("Source"))
     rows = tuple(
         (

@@ -26,7 +26,7 @@ class _TensorRtLlm(Scheduler):
             step_tokens=own_setting(workload, "max_num_tokens") or _STEP_TOKENS,
             sequences=own_setting(workload, "max_batch_size") or _SEQUENCES,
             chunks_prompts=bool(own_setting(workload, "enable_chunked_prefill")),
-            reserves="whole",
+            reservation="whole",
             block_tokens=own_setting(workload, "tokens_per_block") or _BLOCK_TOKENS,
             caches_prefixes=True,
             schedules_ahead=True,

@@ -55,7 +55,7 @@ class _Vllm(Scheduler):
             caches_prefixes=True,
             block_copy_seconds=_BLOCK_COPY_SECONDS,
             schedules_ahead=settings.version not in _WAITS_FOR_STEP,
-            padded=same_rows if settings.enforce_eager else graph_rows,
+            padded_rows=same_rows if settings.enforce_eager else graph_rows,
         )
 
 

@@ -8,7 +8,7 @@ from cost_cases import estimate, two_cards
 
 from planner.cost.demand import demand_of
 from planner.cost.estimate import CostEstimate
-from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
+from planner.cost.owning.ownership_cost import accounting_servers, accounting_utilization, own_cost
 from planner.cost.rent_or_buy.case import RESALE
 from planner.cost.rent_or_buy.uncertainty import simulate
 from planner.cost.result import OwnCost
@@ -24,7 +24,7 @@ def owned(found: CostEstimate) -> OwnCost:
 def test_the_terms_of_two_cards_add_up_by_hand(catalog: Catalog) -> None:
     case = two_cards()
     demand = demand_of(DailyHours(hours_per_day=8), None)
-    own = explain_ownership(case, case.streams(), demand, CostTerms(), catalog.hardware.gpu("l40s"), None, catalog.cost)
+    own = own_cost(case, case.cash_flows(), demand, CostTerms(), catalog.hardware.gpu("l40s"), None, catalog.cost)
     assert {term.name: term.usd for term in own.upfront} == {"cards": 20_000, "host": 10_000}
     # 1.2 kW with a PUE of 1.25 at 0.20 USD: 0.30 USD an hour at full load, of which 30 % at rest and 80 % at work.
     energy = 0.3 * (8_766 * 0.3 + 2_000 * 0.5) / 12
@@ -40,21 +40,21 @@ def test_the_terms_of_two_cards_add_up_by_hand(catalog: Catalog) -> None:
 
 def test_the_books_take_power_at_work_as_full_power() -> None:
     case = two_cards()
-    books = book_servers(case, case.streams(), CostTerms())
+    books = accounting_servers(case, case.cash_flows(), CostTerms())
     assert (books.capex_usd, books.servers, books.gpus) == (30_000, 1, 2)
     assert books.server_kilowatts == pytest.approx(2 * 0.5 * 1.2 * 0.8)
     assert books.idle_power_fraction == pytest.approx(0.3 / 0.8)
     assert books.tariff_usd_per_kwh == 0.2
-    thrifty = replace(case, shape=case.shape.evolve(switched_off_when_idle=True, colocation_power="included"))
-    books = book_servers(thrifty, thrifty.streams(), CostTerms())
+    thrifty = replace(case, setup=case.setup.evolve(switched_off_when_idle=True, colocation_power="included"))
+    books = accounting_servers(thrifty, thrifty.cash_flows(), CostTerms())
     assert (books.idle_power_fraction, books.tariff_usd_per_kwh) == (0, 0)
 
 
 def test_the_books_use_no_more_hours_than_there_are() -> None:
     case = two_cards()
-    assert book_utilization(case, case.streams()) == pytest.approx(2_000 / 8_766)
+    assert accounting_utilization(case, case.cash_flows()) == pytest.approx(2_000 / 8_766)
     busy = replace(case, busy_hours_per_year=10_000)
-    assert book_utilization(busy, busy.streams()) == 1
+    assert accounting_utilization(busy, busy.cash_flows()) == 1
 
 
 def test_own_figures_are_certain_and_theirs(catalog: Catalog, today: date) -> None:

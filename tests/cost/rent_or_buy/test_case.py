@@ -18,26 +18,26 @@ BAND = ResaleCurve(points=(ResalePoint(years=4, low=0.2, share=0.4, high=0.5),))
 
 
 def test_cash_flows_follow_from_the_central_values() -> None:
-    streams = two_cards().streams()
-    assert (streams.capex_usd, streams.resale_base_usd) == (30_000, 25_000)
+    flows = two_cards().cash_flows()
+    assert (flows.capex_usd, flows.resale_base_usd) == (30_000, 25_000)
     # 1.2 kW with a PUE of 1.25 at 0.20 USD: 0.30 USD an hour at full load, of which 30 % at rest and 80 % at work.
-    assert streams.own_usd_per_year == pytest.approx(0.3 * 8_766 * 0.3)
-    assert streams.own_usd_per_hour == pytest.approx(0.15)
-    assert streams.rent_usd_per_hour == pytest.approx(2.2)
-    assert streams.rent_usd_per_year == pytest.approx(50 + 100 * 2)
-    assert streams.own_usd(4) == pytest.approx(30_000 + 4 * (788.94 + 0.15 * 2_000) - 25_000 / 4)
-    assert streams.rent_usd(4) == pytest.approx(4 * (2.2 * 2_000 + 250))
+    assert flows.own_usd_per_year == pytest.approx(0.3 * 8_766 * 0.3)
+    assert flows.own_usd_per_hour == pytest.approx(0.15)
+    assert flows.rent_usd_per_hour == pytest.approx(2.2)
+    assert flows.rent_usd_per_year == pytest.approx(50 + 100 * 2)
+    assert flows.own_usd(4) == pytest.approx(30_000 + 4 * (788.94 + 0.15 * 2_000) - 25_000 / 4)
+    assert flows.rent_usd(4) == pytest.approx(4 * (2.2 * 2_000 + 250))
 
 
 def test_a_figure_moves_within_its_range() -> None:
     case = two_cards()
-    assert case.streams({"card_price_usd": NINETY_PERCENT}).capex_usd == pytest.approx(60_000)
-    assert case.streams({"card_price_usd": -NINETY_PERCENT}).capex_usd == pytest.approx(15_000)
+    assert case.cash_flows({"card_price_usd": NINETY_PERCENT}).capex_usd == pytest.approx(60_000)
+    assert case.cash_flows({"card_price_usd": -NINETY_PERCENT}).capex_usd == pytest.approx(15_000)
     assert case.central["card_price_usd"] == 10_000
 
 
 def test_use_and_duration_multiply_the_hours() -> None:
-    assert changed(two_cards(), **{USE: 0.5, TIME: 1.2}).streams().busy_hours_per_year == pytest.approx(1_200)
+    assert changed(two_cards(), **{USE: 0.5, TIME: 1.2}).cash_flows().busy_hours_per_year == pytest.approx(1_200)
 
 
 def test_only_figures_with_a_range_are_uncertain() -> None:
@@ -47,7 +47,7 @@ def test_only_figures_with_a_range_are_uncertain() -> None:
 
 def test_the_resale_value_moves_within_its_band() -> None:
     case = replace(two_cards(), resale=BAND)
-    middle, best = case.streams().own_usd(4), case.streams({RESALE: NINETY_PERCENT}).own_usd(4)
+    middle, best = case.cash_flows().own_usd(4), case.cash_flows({RESALE: NINETY_PERCENT}).own_usd(4)
     assert middle - best == pytest.approx(25_000 * (0.5 - 0.4))
 
 
@@ -64,7 +64,7 @@ def test_a_whole_computer_needs_no_other_host(catalog):
     spark, card = built(catalog, "gb10"), built(catalog, "rtx-4090")
     assert spark.central["host_factor"] == 1
     assert "a whole computer" in spark.figures["host_factor"].source
-    assert upfront_costs(spark.central, spark.shape).usd == spark.central["card_price_usd"]
+    assert upfront_costs(spark.central, spark.setup).usd == spark.central["card_price_usd"]
     assert card.central["host_factor"] > 1
 
 
@@ -82,7 +82,7 @@ def test_a_cards_share_of_a_servers_price_leaves_out_the_host(catalog):
 
 def test_nothing_is_paid_where_nothing_is_rented(catalog):
     case = built(catalog, "rtx-4090")
-    assert case.streams().rent_usd(5.0) == 0
+    assert case.cash_flows().rent_usd(5.0) == 0
     assert (case.billed_per_busy_hour, case.rent_term_years) == (0, 0)
 
 

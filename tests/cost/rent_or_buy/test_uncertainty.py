@@ -46,10 +46,10 @@ def test_draws_without_uncertainty_are_the_answer(catalog: Catalog, today: date)
     certain = changed(case, **case.central)
     found = simulate(certain, draws=3)
     assert found is not None
-    streams = certain.streams()
-    assert found.own_usd.p50 == pytest.approx(streams.own_usd(5))
-    assert found.rent_usd.p90 == pytest.approx(streams.rent_usd(5))
-    assert found.owning_cheaper_fraction == (streams.saving_usd(5) > 0)
+    flows = certain.cash_flows()
+    assert found.own_usd.p50 == pytest.approx(flows.own_usd(5))
+    assert found.rent_usd.p90 == pytest.approx(flows.rent_usd(5))
+    assert found.owning_cheaper_fraction == (flows.saving_usd(5) > 0)
 
 
 def test_draws_stop_when_nobody_wants_them(catalog: Catalog, today: date) -> None:

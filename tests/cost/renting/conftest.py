@@ -2,10 +2,10 @@
 
 import pytest
 
-from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.quote import RentalFacts
 from planner.plan.catalog import Catalog
 
 
 @pytest.fixture(scope="session")
-def facts(catalog: Catalog) -> RentFacts:
-    return RentFacts.of(catalog.cost)
+def facts(catalog: Catalog) -> RentalFacts:
+    return RentalFacts.of(catalog.cost)

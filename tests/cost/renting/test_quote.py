@@ -11,7 +11,7 @@ from planner.cost.demand import (
 )
 from planner.cost.renting.offer import Offer
 from planner.cost.renting.quote import (
-    RentFacts,
+    RentalFacts,
     commitment_share,
     interruption_overhead,
     interruption_share,
@@ -26,7 +26,7 @@ from planner.plan.catalog import Catalog
 RUN = Run(amount=100, checkpoint_seconds=36, restart_seconds=900)
 
 
-def test_hours_are_billed_in_whole_increments(facts: RentFacts) -> None:
+def test_hours_are_billed_in_whole_increments(facts: RentalFacts) -> None:
     demand = demand_of(Run(amount=10.2), None)
     assert quote(OFFER, "on-demand", demand, 8, PLAIN, facts).usd == 11 * 40
     by_minute = OFFER.evolve(billing_increment_seconds=60)
@@ -35,24 +35,24 @@ def test_hours_are_billed_in_whole_increments(facts: RentFacts) -> None:
     assert quote(OFFER, "on-demand", demand, 8, by_day, facts).usd == 24 * 40
 
 
-def test_each_day_is_a_session_of_its_own(facts: RentFacts) -> None:
+def test_each_day_is_a_session_of_its_own(facts: RentalFacts) -> None:
     demand = demand_of(DailyHours(hours_per_day=7.5, days_per_week=7), None)
     found = quote(OFFER, "on-demand", demand, 8, PLAIN, facts)
     assert found.billed_hours == pytest.approx(8 * 365.25 / 12)
 
 
-def test_whole_machines_are_rented(facts: RentFacts) -> None:
+def test_whole_machines_are_rented(facts: RentalFacts) -> None:
     demand = demand_of(Run(amount=10), None)
     assert quote(OFFER, "on-demand", demand, 9, PLAIN, facts).usd == 2 * 10 * 40
     assert quote(OFFER, "on-demand", demand, 2, RentTerms(minimum_instances=3), facts).usd == 3 * 10 * 40
 
 
-def test_idle_hours_are_billed_too(facts: RentFacts) -> None:
+def test_idle_hours_are_billed_too(facts: RentalFacts) -> None:
     demand = demand_of(Run(amount=10), None)
     assert quote(OFFER, "on-demand", demand, 8, RentTerms(idle_billed_hours=5), facts).usd == 15 * 40
 
 
-def test_a_commitment_is_paid_for_its_whole_term(facts: RentFacts) -> None:
+def test_a_commitment_is_paid_for_its_whole_term(facts: RentalFacts) -> None:
     once = demand_of(Run(amount=10), None)
     assert quote(OFFER, "reserved-1y", once, 8, PLAIN, facts).usd == 8_760 * 28
     assert quote(OFFER, "reserved-3y", once, 8, PLAIN, facts).usd == 3 * 8_760 * 20
@@ -64,27 +64,27 @@ def test_a_commitment_is_paid_for_its_whole_term(facts: RentFacts) -> None:
     assert quote(OFFER, "reserved-1y", often, 8, PLAIN, facts).usd == pytest.approx(2 * 8_760 * 28 / 12)
 
 
-def test_interruptions_lengthen_a_spot_run(facts: RentFacts) -> None:
+def test_interruptions_lengthen_a_spot_run(facts: RentalFacts) -> None:
     terms = RentTerms(mean_hours_between_interruptions=24)
     demand = demand_of(RUN, None)
     found = quote(OFFER, "spot", demand, 8, terms, facts)
-    assert found.waste is not None
-    assert found.hours == pytest.approx(100 * (1 + found.waste.waste_fraction) + 0.25)
+    assert found.overhead is not None
+    assert found.hours == pytest.approx(100 * (1 + found.overhead.total_fraction) + 0.25)
     assert found.usd >= 16 * 100
     cost = explained(found, demand, facts, terms)
     assert cost.checkpoint_interval_hours == pytest.approx((2 * 0.01 * 24) ** 0.5)
     assert {symbol.name for symbol in cost.terms[0].symbols} == {"m", "h", "p", "w", "M"}
 
 
-def test_more_machines_are_interrupted_more_often(facts: RentFacts) -> None:
+def test_more_machines_are_interrupted_more_often(facts: RentalFacts) -> None:
     demand = demand_of(RUN, None)
     one, two = (quote(OFFER, "spot", demand, count, PLAIN, facts) for count in (8, 16))
-    assert one.waste is not None
-    assert two.waste is not None
-    assert two.waste.waste_fraction > one.waste.waste_fraction
+    assert one.overhead is not None
+    assert two.overhead is not None
+    assert two.overhead.total_fraction > one.overhead.total_fraction
 
 
-def test_spot_is_never_taken_to_cost_more_than_on_demand(facts: RentFacts) -> None:
+def test_spot_is_never_taken_to_cost_more_than_on_demand(facts: RentalFacts) -> None:
     terms = RentTerms(mean_hours_between_interruptions=0.1)
     demand = demand_of(RUN, None)
     found = quote(OFFER, "spot", demand, 8, terms, facts)
@@ -95,13 +95,13 @@ def test_spot_is_never_taken_to_cost_more_than_on_demand(facts: RentFacts) -> No
     assert quote(only_spot, "spot", demand, 8, terms, facts).usd > found.usd
 
 
-def test_what_interruptions_lose_of_daily_hours_is_not_known(facts: RentFacts) -> None:
+def test_what_interruptions_lose_of_daily_hours_is_not_known(facts: RentalFacts) -> None:
     demand = demand_of(DailyHours(hours_per_day=8), None)
     found = quote(OFFER, "spot", demand, 8, PLAIN, facts)
     assert any("unknown for this job" in note for note in explained(found, demand, facts).notes)
 
 
-def test_storage_is_paid_as_long_as_the_run_takes(facts: RentFacts) -> None:
+def test_storage_is_paid_as_long_as_the_run_takes(facts: RentalFacts) -> None:
     demand = demand_of(Run(amount=730.5, checkpoint_gb=300, dataset_gb=200), None)
     found = quote(OFFER, "on-demand", demand, 8, PLAIN, facts)
     assert found.storage_usd == pytest.approx(500 * 0.02)
@@ -120,7 +120,7 @@ def test_storage_is_paid_as_long_as_the_run_takes(facts: RentFacts) -> None:
     ],
 )
 def test_egress_is_paid_by_the_providers_tiers(
-    facts: RentFacts, offer: Offer, terms: RentTerms, usd: float, formula: str
+    facts: RentalFacts, offer: Offer, terms: RentTerms, usd: float, formula: str
 ) -> None:
     demand = demand_of(Run(amount=10, egress_gb=1_000), None)
     found = quote(offer, "on-demand", demand, 8, terms, facts)
@@ -130,7 +130,7 @@ def test_egress_is_paid_by_the_providers_tiers(
     assert any("unknown and not counted" in note for note in cost.notes) == (offer.provider == "Nowhere")
 
 
-def test_a_service_is_rented_for_its_groups(facts: RentFacts) -> None:
+def test_a_service_is_rented_for_its_groups(facts: RentalFacts) -> None:
     demand = demand_of(Service(requests_per_day=86_400, peak_factor=3), Throughput(samples_per_second=2))
     found = quote(OFFER, "on-demand", demand, 8, PLAIN, facts)
     assert found.usd == pytest.approx(demand.groups * 731 * 40, rel=0.002)
@@ -142,7 +142,7 @@ def test_a_service_is_rented_for_its_groups(facts: RentFacts) -> None:
     assert interrupted.hours == demand.rented_hours
 
 
-def test_what_an_offer_does_not_have_is_refused(facts: RentFacts) -> None:
+def test_what_an_offer_does_not_have_is_refused(facts: RentalFacts) -> None:
     demand = demand_of(Run(amount=10), None)
     with pytest.raises(SpecError, match="has no spot price") as caught:
         quote(OFFER.evolve(spot_price_usd_per_hour=None), "spot", demand, 8, PLAIN, facts)
@@ -163,12 +163,12 @@ def test_the_best_interval_balances_checkpoints_and_lost_work() -> None:
     assert found.interval_hours is not None
     for other in (0.5, 2):
         worse = interruption_overhead(0.05, 0, 24, found.interval_hours * other)
-        assert worse.waste_fraction > found.waste_fraction
+        assert worse.total_fraction > found.total_fraction
 
 
 def test_checkpoints_that_take_no_time_lose_no_work() -> None:
     found = interruption_overhead(checkpoint_hours=0, restart_hours=0.5, mean_hours=10)
-    assert (found.interval_hours, found.waste_fraction) == (None, 0.05)
+    assert (found.interval_hours, found.total_fraction) == (None, 0.05)
 
 
 def test_interruptions_without_pause_are_refused() -> None:

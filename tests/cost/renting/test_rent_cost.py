@@ -9,14 +9,14 @@ from planner.cost.demand import (
 )
 from planner.cost.renting.offer import ExchangeRate
 from planner.cost.renting.quote import (
-    RentFacts,
+    RentalFacts,
     quote,
 )
 from planner.cost.renting.rent_cost import rent_cost
 from planner.cost.terms import Run
 
 
-def test_the_range_of_the_pace_is_that_of_the_price(facts: RentFacts) -> None:
+def test_the_range_of_the_pace_is_that_of_the_price(facts: RentalFacts) -> None:
     pace = Throughput(tokens_per_second=1_000, low_time_factor=0.9, high_time_factor=1.3)
     demand = demand_of(Run(amount=3.6e8, unit="tokens"), pace)
     cost = rent_cost(quote(OFFER, "on-demand", demand, 8, PLAIN, facts), demand, PLAIN, facts, pace)
@@ -29,7 +29,7 @@ def test_the_range_of_the_pace_is_that_of_the_price(facts: RentFacts) -> None:
     ]
 
 
-def test_what_has_to_be_said_of_a_price_is_said(facts: RentFacts) -> None:
+def test_what_has_to_be_said_of_a_price_is_said(facts: RentalFacts) -> None:
     demand = demand_of(Run(amount=10), None)
     rate = ExchangeRate(currency="EUR", usd_per_unit=1.17, date="2026-08-21", source="ECB")
     foreign = OFFER.evolve(billed_currency="EUR", exchange_rate=rate)
@@ -57,7 +57,7 @@ def test_what_has_to_be_said_of_a_price_is_said(facts: RentFacts) -> None:
 
 
 @pytest.mark.parametrize(("linked", "why"), [(1, "each GPU holds a whole copy"), (2, "each 2 GPUs hold")])
-def test_several_machines_are_explained_where_they_are_enough(facts: RentFacts, linked: int, why: str) -> None:
+def test_several_machines_are_explained_where_they_are_enough(facts: RentalFacts, linked: int, why: str) -> None:
     demand = demand_of(Run(amount=10), None)
     pairs = OFFER.evolve(gpu_count=2)
     notes = explained(quote(pairs, "on-demand", demand, 8, PLAIN, facts, linked), demand, facts).notes
@@ -68,7 +68,7 @@ def test_several_machines_are_explained_where_they_are_enough(facts: RentFacts, 
     )
 
 
-def test_an_offer_says_whether_it_states_what_it_bills(facts: RentFacts) -> None:
+def test_an_offer_says_whether_it_states_what_it_bills(facts: RentalFacts) -> None:
     demand = demand_of(Run(amount=1.1), None)
     by_second = explained(
         quote(OFFER.evolve(billing_increment_seconds=1), "on-demand", demand, 8, PLAIN, facts), demand, facts

@@ -6,7 +6,7 @@ import pytest
 
 from planner.cost.demand import Throughput, demand_of
 from planner.cost.renting.offer import AMBIGUOUS, FROM_PRICE, UNVERIFIED, ExchangeRate, Offer
-from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.quote import RentalFacts
 from planner.cost.renting.table import (
     HISTORY,
     TOO_FEW_CARDS,
@@ -41,7 +41,7 @@ def rows(
     catalog: Catalog, *offers: Offer, terms: RentTerms = PLAIN, count: int = 8, today: date = TODAY
 ) -> tuple[OfferRow, ...]:
     candidates = {"h100-sxm5-80gb": CardDemand("h100-sxm5-80gb", count, DEMAND)}
-    return quote_offers(offers, candidates, terms, RentFacts.of(catalog.cost), today)
+    return quote_offers(offers, candidates, terms, RentalFacts.of(catalog.cost), today)
 
 
 def changed(**changes: object) -> Offer:
@@ -83,7 +83,7 @@ def test_cards_that_exchange_no_data_may_be_in_several_machines_unless_the_perso
 
     def is_comparable(one_machine: bool | None) -> bool:
         terms = RentTerms(one_machine=one_machine)
-        return quote_offers((single,), unlinked, terms, RentFacts.of(catalog.cost), TODAY)[0].comparable
+        return quote_offers((single,), unlinked, terms, RentalFacts.of(catalog.cost), TODAY)[0].comparable
 
     assert is_comparable(None)
     assert is_comparable(False)
@@ -151,20 +151,20 @@ def test_an_ambiguous_offer_spans_the_costs_of_all_it_may_be(catalog: Catalog) -
         "h100-sxm5-80gb": CardDemand("h100-sxm5-80gb", 8, fast),
         "h100-pcie-80gb": CardDemand("h100-pcie-80gb", 8, slow),
     }
-    (row,) = quote_offers([offer], candidates, PLAIN, RentFacts.of(catalog.cost), TODAY)
+    (row,) = quote_offers([offer], candidates, PLAIN, RentalFacts.of(catalog.cost), TODAY)
     assert (row.gpu, row.low_usd, row.usd, row.high_usd) == ("h100-pcie-80gb", 4_000, 8_000, 8_000)
 
 
 def test_every_way_to_rent_can_be_listed(catalog: Catalog) -> None:
     candidates = {"h100-sxm5-80gb": CardDemand("h100-sxm5-80gb", 8, DEMAND)}
-    found = quote_offers([OFFER], candidates, PLAIN, RentFacts.of(catalog.cost), TODAY, RENT_MODES)
+    found = quote_offers([OFFER], candidates, PLAIN, RentalFacts.of(catalog.cost), TODAY, RENT_MODES)
     assert [row.mode for row in found] == ["spot", "on-demand"]
 
 
 def test_the_bundled_offers_are_sorted_and_their_cheapest_is_a_plain_price(catalog: Catalog) -> None:
     demand = demand_of(DailyHours(hours_per_day=8), None)
     candidates = {gpu.id: CardDemand(gpu.id, 1, demand) for gpu in catalog.hardware.gpus}
-    found = quote_offers(catalog.offers, candidates, PLAIN, RentFacts.of(catalog.cost), TODAY)
+    found = quote_offers(catalog.offers, candidates, PLAIN, RentalFacts.of(catalog.cost), TODAY)
     assert len(found) > 300
     current, others = (
         [row.usd for row in found if row.comparable and row.current is is_current] for is_current in (True, False)
@@ -196,7 +196,7 @@ def test_old_and_undated_prices_never_lead_a_current_one(catalog: Catalog) -> No
 
 def test_replicas_need_no_machine_with_all_cards(catalog: Catalog) -> None:
     demand = demand_of(DailyHours(hours_per_day=8), None)
-    facts = RentFacts.of(catalog.cost)
+    facts = RentalFacts.of(catalog.cost)
     for linked, comparable in ((None, False), (4, False), (1, True)):
         candidates = {"l40s": CardDemand("l40s", 4, demand, linked)}
         found = quote_offers(catalog.offers, candidates, PLAIN, facts, TODAY)

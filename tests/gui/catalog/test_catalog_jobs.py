@@ -7,7 +7,7 @@ import pytest
 import planner.gui.catalog.lookups as lookups
 from planner.cost.terms import CostTerms, Run
 from planner.errors import SpecError
-from planner.plan.money import evaluate_cost
+from planner.plan.cost import evaluate_cost
 
 
 @pytest.fixture

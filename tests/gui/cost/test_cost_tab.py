@@ -15,8 +15,8 @@ from planner.cost.terms import CostTerms, DailyHours, Run, Service
 from planner.gui.cost.tab import CostTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.section import Section
+from planner.plan.cost import evaluate_cost
 from planner.plan.files import save_plan
-from planner.plan.money import evaluate_cost
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference
 

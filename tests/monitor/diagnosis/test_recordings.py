@@ -12,7 +12,7 @@ from recording_kit import WALL, plain, recording
 
 from planner.monitor.diagnosis.diagnose import diagnose
 from planner.monitor.diagnosis.verdict import VerdictKind as Kind
-from planner.monitor.history.history import History
+from planner.monitor.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.sample import HostProcess, Sample
 from planner.units import GIB

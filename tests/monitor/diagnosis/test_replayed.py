@@ -14,7 +14,7 @@ from recording_kit import WALL, A, B, plain, recording
 
 from planner.monitor.diagnosis.tracker import VerdictTracker
 from planner.monitor.diagnosis.verdict import VerdictKind
-from planner.monitor.history.history import History
+from planner.monitor.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, HostProcess, Sample

@@ -14,7 +14,7 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import PendingCall, read_line
 from planner.monitor.sampler.__main__ import Sampler
 from planner.monitor.sampler.all_cards import AllCards
-from planner.monitor.sampler.watch import CardWatch
+from planner.monitor.sampler.nvidia_watch import NvidiaWatch
 from planner.monitor.settings import BackOff, SamplerSettings
 
 PLAIN = HostEnvironment("Linux", is_container=False, is_wsl=False, has_own_pids=False)
@@ -49,7 +49,7 @@ class Heard:
 def sampler(near_nvml, tmp_path):
     def make(settings):
         sleep = nvidia_sleep_policy(tmp_path / "pci")
-        cards = CardWatch(PLAIN, sleep, 0.0, BackOff(0.0, 0.0), BackOff(10.0, 300.0), hang_seconds=10.0)
+        cards = NvidiaWatch(PLAIN, sleep, 0.0, BackOff(0.0, 0.0), BackOff(10.0, 300.0), hang_seconds=10.0)
         return Sampler(AllCards(cards, (), dict), settings)
 
     return make

@@ -4,16 +4,16 @@ import pytest
 from known_engines import ENGINES
 from small_models import bundled
 
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.kernels import pass_kernels, routed_kernels
-from planner.performance.inference.machine import card_speed
-from planner.performance.inference.passes import HostWeights, ModelSplit, elementwise_seconds
+from planner.performance.inference.passes import ModelSplit, OffloadedWeights, elementwise_seconds
 from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
 from planner.performance.inference.work import work_of
 from planner.performance.kernels.attention import AttentionShape
 from planner.performance.kernels.products import ExpertShape
 from planner.performance.kernels.times import (
-    attention_prompt_time,
-    attention_token_time,
+    attention_decode_time,
+    attention_prefill_time,
     collective_time,
     experts_time,
     launch_seconds,
@@ -31,16 +31,16 @@ def card(name="b200-sxm-180gb"):
 
 
 def kernels_of(gpu="b200-sxm-180gb", engine=TABLES, weights="fp8", model=LLAMA_8B, cache="fp8", unfused=False):
-    machine = card_speed(card(gpu), ENGINES[engine], weights, unfused=unfused)
-    return pass_kernels(bundled().models.model(model), machine, card(gpu), weights, cache)
+    speed = gpu_speed(card(gpu), ENGINES[engine], weights, unfused=unfused)
+    return pass_kernels(bundled().models.model(model), speed, card(gpu), weights, cache)
 
 
 def run(tensor=1, stages=1, offloaded=0.0, model=LLAMA_8B, weights="fp8", gpu="b200-sxm-180gb"):
     device, architecture = card(gpu), bundled().models.model(model)
-    sharing = ModelSplit(links_of(device, TimeSetting()), tensor, stages, HostWeights(offloaded, 50e9))
-    machine = card_speed(device, ENGINES[TABLES], weights)
+    split = ModelSplit(links_of(device, TimeSetting()), tensor, stages, OffloadedWeights(offloaded, 50e9))
+    speed = gpu_speed(device, ENGINES[TABLES], weights)
     kernels = kernels_of(gpu, model=model, weights=weights)
-    return ServedModel(architecture, work_of(architecture, weights), machine, sharing, "fp8", kernels=kernels)
+    return ServedModel(architecture, work_of(architecture, weights), speed, split, "fp8", kernels=kernels)
 
 
 def product(rows, columns, inner, number_format="fp8", gpu="b200-sxm-180gb"):
@@ -54,7 +54,7 @@ def test_a_step_is_the_sum_of_its_kernels():
     head = product(64, 128_256, 4_096, "bf16")
     assert step.weights_read + step.compute == pytest.approx(32 * layer + head)
     shape = AttentionShape(64, 1_000, 32, 8, 128, 0, 1.0)
-    assert step.cache_read == pytest.approx(32 * attention_token_time(card(), TABLES, "fp8", shape).seconds)
+    assert step.cache_read == pytest.approx(32 * attention_decode_time(card(), TABLES, "fp8", shape).seconds)
     moved = 64 * run().work.pointwise_bytes / (8e12 * 0.80 / 0.6)
     assert step.elementwise == pytest.approx(moved + 32 * 3 * launch_seconds(card(), TABLES))
     assert step.host == step.tensor_exchange == step.attention == 0  # launches are in the kernels
@@ -77,7 +77,7 @@ def test_cards_share_the_kernels_of_a_pass_and_sum_their_results():
 def test_a_prompt_is_attended_to_in_whole():
     reading = prompt_time(run(), 4, 2_048)
     shape = AttentionShape(4, 2_048, 32, 8, 128, 0, 1.0)
-    assert reading.attention == pytest.approx(32 * attention_prompt_time(card(), TABLES, "bf16/fp8", shape).seconds)
+    assert reading.attention == pytest.approx(32 * attention_prefill_time(card(), TABLES, "bf16/fp8", shape).seconds)
     assert reading.cache_read == 0
 
 
@@ -109,7 +109,7 @@ def test_cards_with_sequences_of_their_own_share_the_experts():
     head = product(128, 151_936 / 2, 2_048, "bf16", rtx)
     assert step.weights_read + step.compute == pytest.approx(48 * layer + head)
     shape = AttentionShape(64, 1_000, 32, 4, 128, 0, 1.0)
-    assert step.cache_read == pytest.approx(48 * attention_token_time(card(rtx), TABLES, "fp8", shape).seconds)
+    assert step.cache_read == pytest.approx(48 * attention_decode_time(card(rtx), TABLES, "fp8", shape).seconds)
     gathered = collective_time(card(rtx), "nccl", "nccl", "all-gather", 2, 128 * 2_048 * 0.5625)
     scattered = collective_time(card(rtx), "nccl", "nccl", "reduce-scatter", 2, 128 * 2_048 * 2)
     assert step.tensor_exchange == pytest.approx(48 * (gathered.seconds + scattered.seconds))
@@ -118,10 +118,10 @@ def test_cards_with_sequences_of_their_own_share_the_experts():
 
 def served_by_vllm(model, tensor=1, gpu="h100-sxm5-80gb"):
     device, architecture = card(gpu), bundled().models.model(model)
-    machine = card_speed(device, ENGINES["vllm"], "bf16")
+    speed = gpu_speed(device, ENGINES["vllm"], "bf16")
     kernels = kernels_of(gpu, "vllm", "bf16", model, "fp16")
-    sharing = ModelSplit(links_of(device, TimeSetting()), tensor, 1, HostWeights())
-    return ServedModel(architecture, work_of(architecture, "bf16"), machine, sharing, "fp16", kernels=kernels)
+    split = ModelSplit(links_of(device, TimeSetting()), tensor, 1, OffloadedWeights())
+    return ServedModel(architecture, work_of(architecture, "bf16"), speed, split, "fp16", kernels=kernels)
 
 
 def test_stacked_memory_is_read_alike_in_a_family():
@@ -153,7 +153,7 @@ def test_one_scheduler_for_all_cards_has_a_part_of_each_expert_on_each():
 def test_vllm_rotates_writes_and_normalizes_queries_and_keys_in_kernels_of_their_own(model, launches):
     one = served_by_vllm(model)
     step = decoding_step_time(one, 1, 1_000)
-    moved = elementwise_seconds(one.work, one.machine, 1, 1)
+    moved = elementwise_seconds(one.work, one.speed, 1, 1)
     assert step.elementwise - moved == pytest.approx(launches * launch_seconds(card("h100-sxm5-80gb"), "vllm"))
 
 
@@ -217,8 +217,8 @@ def test_what_was_not_measured_has_no_kernels(other):
 
 
 def routed(gpu, engine, weights, model):
-    machine = card_speed(card(gpu), ENGINES[engine], weights)
-    return routed_kernels(bundled().models.model(model), machine, card(gpu), weights)
+    speed = gpu_speed(card(gpu), ENGINES[engine], weights)
+    return routed_kernels(bundled().models.model(model), speed, card(gpu), weights)
 
 
 def test_experts_alone_have_kernels_where_they_were_measured_in_the_engine():
@@ -234,9 +234,9 @@ def test_experts_alone_have_kernels_where_they_were_measured_in_the_engine():
 
 def test_measured_experts_take_the_place_of_their_class_while_prompts_are_read():
     h200, model = card("h200-sxm-141gb"), bundled().models.model("MiniMaxAI/MiniMax-M2.5")
-    machine = card_speed(h200, ENGINES["vllm"], "fp8-block128")
+    speed = gpu_speed(h200, ENGINES["vllm"], "fp8-block128")
     work = work_of(model, "fp8-block128")
-    plain = ServedModel(model, work, machine, ModelSplit(links_of(h200, TimeSetting()), 8), "fp16")
+    plain = ServedModel(model, work, speed, ModelSplit(links_of(h200, TimeSetting()), 8), "fp16")
     measured = plain._replace(experts=routed("h200-sxm-141gb", "vllm", "fp8-block128", "MiniMaxAI/MiniMax-M2.5"))
     shape = ExpertShape(4_096, 3_072, 1_536 / 8, 256, 8, 1.0, 3, 1.0, 0.0)
     experts = 62 * experts_time(h200, "vllm", "fp8-block", shape).seconds
@@ -250,9 +250,9 @@ def test_measured_experts_take_the_place_of_their_class_while_prompts_are_read()
 
 def test_the_host_launches_a_short_prompt_of_experts_for_longer_than_the_card_takes():
     h200, model = card("h200-sxm-141gb"), bundled().models.model("MiniMaxAI/MiniMax-M2.5")
-    machine = card_speed(h200, ENGINES["vllm"], "fp8-block128")
+    speed = gpu_speed(h200, ENGINES["vllm"], "fp8-block128")
     run = ServedModel(
-        model, work_of(model, "fp8-block128"), machine, ModelSplit(links_of(h200, TimeSetting()), 8), "fp16"
+        model, work_of(model, "fp8-block128"), speed, ModelSplit(links_of(h200, TimeSetting()), 8), "fp16"
     )
     assert prompt_time(run, 1, 513).seconds == pytest.approx(62 * 0.72e-3 + 25e-6)
     assert prompt_time(run, 1, 512).seconds < 62 * 0.72e-3

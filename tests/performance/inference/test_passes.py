@@ -25,11 +25,11 @@ def test_passes_add_up():
 def test_delta_nets_take_prompts_through_their_states(card, engine, fused):
     run = served(card, engine, "bf16", DELTA_NETS, tensor=2)
     plain = run._replace(work=run.work._replace(delta_nets=()))
-    machine = run.machine
-    assert machine.fuses_delta_nets == fused
+    speed = run.speed
+    assert speed.fuses_delta_nets == fused
     # Four prompts of 1,024 tokens in one pass, with half of the 32 heads on each card.
     shape = DeltaNetShape(sequences=4, tokens=1_024, heads=16, width=128)
-    each = delta_net_seconds(shape, machine.bytes_per_s, machine.attention_ops_per_s, fused=fused)
+    each = delta_net_seconds(shape, speed.bytes_per_s, speed.attention_ops_per_s, fused=fused)
     added = prompt_time(run, 4, 1_024).compute - prompt_time(plain, 4, 1_024).compute
     assert added == pytest.approx(36 * each)
 

@@ -8,7 +8,7 @@ from small_models import other
 from timed_requests import served
 
 from planner.memory.inference.kv_cache import state_term
-from planner.performance.inference.passes import HostWeights
+from planner.performance.inference.passes import OffloadedWeights
 from planner.performance.inference.request import cached_bytes, decoding_step_time, prompt_time
 
 
@@ -93,33 +93,33 @@ def test_attention_that_is_not_fused_moves_its_scores():
 
 
 def test_layers_in_the_hosts_memory_are_multiplied_there_or_brought():
-    offloaded = HostWeights(share=0.5, link_bytes_per_s=25e9, host_bytes_per_s=70e9)
+    offloaded = OffloadedWeights(share=0.5, link_bytes_per_s=25e9, host_bytes_per_s=70e9)
     one, whole = served(offloaded=offloaded), served()
     weights = whole.work.read_bytes(1)
     step = decoding_step_time(one, 1, 10)
     assert step.offload == pytest.approx(0.5 * weights / 70e9)
     assert step.weights_read == pytest.approx(decoding_step_time(whole, 1, 10).weights_read / 2)
     assert prompt_time(one, 1, 512).offload == pytest.approx(0.5 * weights / 25e9)
-    brought = decoding_step_time(served(offloaded=HostWeights(share=1.0, link_bytes_per_s=25e9)), 1, 10)
+    brought = decoding_step_time(served(offloaded=OffloadedWeights(share=1.0, link_bytes_per_s=25e9)), 1, 10)
     assert brought.offload == pytest.approx(weights / 25e9)
 
 
 def test_experts_in_the_hosts_memory_are_multiplied_there_or_brought():
     # Three of four layers' experts: a token reads 4 of 32 of them there, waits for each layer, and the rest is here.
-    in_ram = HostWeights(0.0, 25e9, 70e9, expert_share=0.75, expert_layers=18, experts_bytes_per_s=43e9)
+    in_ram = OffloadedWeights(0.0, 25e9, 70e9, expert_share=0.75, expert_layers=18, experts_bytes_per_s=43e9)
     one = served(model="openai/gpt-oss-20b", weights="MXFP4_MOE", offloaded=in_ram)
     assert in_ram.uses_cpu
-    assert not HostWeights(1.0, 25e9).uses_cpu
+    assert not OffloadedWeights(1.0, 25e9).uses_cpu
     held = sum(kind.bytes for kind in one.work.experts)
     step = decoding_step_time(one, 1, 10)
     assert step.offload == pytest.approx(0.75 * held * 4 / 32 / 43e9 + 18 * 120e-6)
     here = one.work.fixed_bytes + 0.25 * held * 4 / 32
-    assert step.weights_read == pytest.approx(here / (one.machine.bytes_per_s * one.machine.read.fraction))
+    assert step.weights_read == pytest.approx(here / (one.speed.bytes_per_s * one.speed.read.fraction))
     # A prompt brings the experts that its 128 or 8,192 tokens visit: 0.61 of them, and all.
     assert prompt_time(one, 1, 128).offload == pytest.approx(0.75 * 0.61 * held / 25e9)
-    assert prompt_time(one._replace(chunk=8192), 1, 8192).offload == pytest.approx(0.75 * held / 25e9)
+    assert prompt_time(one._replace(chunk_tokens=8192), 1, 8192).offload == pytest.approx(0.75 * held / 25e9)
     # Experts are multiplied as they are stored: only the other weights are unpacked.
-    unpacked = one._replace(machine=one.machine._replace(engine=replace(one.machine.engine, packed_experts=False)))
+    unpacked = one._replace(speed=one.speed._replace(engine=replace(one.speed.engine, keeps_experts_packed=False)))
     kept, all_weights = (prompt_time(run, 1, 512).dequantisation for run in (one, unpacked))
     read = one.work.read_bytes(512)
     assert all_weights / kept == pytest.approx(read / one.work.fixed_bytes)
@@ -127,7 +127,7 @@ def test_experts_in_the_hosts_memory_are_multiplied_there_or_brought():
 
 def test_stages_do_not_overlap_where_the_cpu_multiplies():
     # llama.cpp has one copy of a chunk's inputs then.
-    piped, waits = served(stages=2), served(stages=2, offloaded=HostWeights(0.5, 25e9, 70e9))
+    piped, waits = served(stages=2), served(stages=2, offloaded=OffloadedWeights(0.5, 25e9, 70e9))
     assert prompt_time(waits, 1, 2048).attention == pytest.approx(prompt_time(served(), 1, 2048).attention)
     assert prompt_time(piped, 1, 2048).attention < 0.8 * prompt_time(waits, 1, 2048).attention
 

@@ -4,7 +4,7 @@ import pytest
 from known_engines import ENGINES
 from small_models import bundled
 
-from planner.performance.inference.machine import card_speed
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
 from planner.performance.inference.service import (
@@ -26,9 +26,9 @@ LLAMA_8B = "meta-llama/Llama-3.1-8B"
 def run(gpu="rtx-4090", engine="llama.cpp", weights="F16", model=LLAMA_8B, cache="fp16", unfused=False, **shares):
     card = bundled().hardware.gpu(gpu)
     architecture = bundled().models.model(model)
-    sharing = ModelSplit(links_of(card, TimeSetting()), **shares)
-    machine = card_speed(card, ENGINES[engine], weights, unfused=unfused)
-    return ServedModel(architecture, work_of(architecture, weights), machine, sharing, cache)
+    split = ModelSplit(links_of(card, TimeSetting()), **shares)
+    speed = gpu_speed(card, ENGINES[engine], weights, unfused=unfused)
+    return ServedModel(architecture, work_of(architecture, weights), speed, split, cache)
 
 
 def test_a_cache_is_copied_where_there_are_more_cards_than_heads():
@@ -36,9 +36,7 @@ def test_a_cache_is_copied_where_there_are_more_cards_than_heads():
     sixteen = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", tensor=16)
     assert decoding_step_time(sixteen, 8, 1000).cache_read == decoding_step_time(eight, 8, 1000).cache_read
     latent = run(engine="vllm", weights="fp8", gpu="h100-sxm5-80gb", model="deepseek-ai/DeepSeek-V3", tensor=8)
-    spread = latent._replace(
-        machine=card_speed(bundled().hardware.gpu("h100-sxm5-80gb"), ENGINES["tensorrt-llm"], "fp8")
-    )
+    spread = latent._replace(speed=gpu_speed(bundled().hardware.gpu("h100-sxm5-80gb"), ENGINES["tensorrt-llm"], "fp8"))
     assert decoding_step_time(latent, 8, 1000).cache_read == pytest.approx(
         8 * decoding_step_time(spread, 8, 1000).cache_read
     )
@@ -86,26 +84,26 @@ def serve(prompt=500.0, answer=300.0, gpu="h100-sxm5-80gb", cards=1, model="meta
 
 
 def test_an_engine_takes_as_many_at_once_as_fit():
-    assert serve().at_once == MAX_SEQUENCES_PER_STEP
+    assert serve().concurrent_requests == MAX_SEQUENCES_PER_STEP
     long = serve(prompt=8_000.0, answer=1_000.0)
-    assert 8 < long.at_once < MAX_SEQUENCES_PER_STEP
-    assert serve(batch=400).at_once == 400
-    assert serve(cards=2, parallel={"data": 2}).at_once == 2 * MAX_SEQUENCES_PER_STEP
+    assert 8 < long.concurrent_requests < MAX_SEQUENCES_PER_STEP
+    assert serve(batch=400).concurrent_requests == 400
+    assert serve(cards=2, parallel={"data": 2}).concurrent_requests == 2 * MAX_SEQUENCES_PER_STEP
 
 
 def test_software_that_does_not_batch_takes_what_the_workload_says():
-    assert serve(profile="llama.cpp", weights="Q4_K_M", batch=4).at_once == 4
-    assert serve(profile="hf").at_once == 1
+    assert serve(profile="llama.cpp", weights="Q4_K_M", batch=4).concurrent_requests == 4
+    assert serve(profile="hf").concurrent_requests == 1
 
 
 def test_a_place_is_taken_while_its_request_is_read_and_written():
     found = serve()
-    each = found.reading_seconds + 300 * found.output_token_seconds
-    assert found.requests_per_second == pytest.approx(found.at_once / each)
+    each = found.prompt_seconds + 300 * found.output_token_seconds
+    assert found.requests_per_second == pytest.approx(found.concurrent_requests / each)
     assert found.tokens_per_second == pytest.approx(300 * found.requests_per_second)
     twice = serve(cards=2, parallel={"data": 2})
     assert twice.requests_per_second == pytest.approx(2 * found.requests_per_second)
-    assert twice.reading_seconds == pytest.approx(found.reading_seconds)
+    assert twice.prompt_seconds == pytest.approx(found.prompt_seconds)
 
 
 def test_longer_requests_take_longer():

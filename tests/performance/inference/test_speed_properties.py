@@ -6,7 +6,7 @@ from known_engines import ENGINES
 from small_models import bundled
 
 from planner.cost.demand import wait_seconds
-from planner.performance.inference.machine import card_speed
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
 from planner.performance.inference.service import saturated_throughput
@@ -27,9 +27,9 @@ def runs(draw, engines=tuple(ENGINES), formats=FORMATS, **shares):
 
 def made(card, engine, model, weights, **shares):
     architecture = bundled().models.model(model)
-    machine = card_speed(card, ENGINES[engine], weights)
-    sharing = ModelSplit(links_of(card, TimeSetting()), **shares)
-    return ServedModel(architecture, work_of(architecture, weights), machine, sharing, "fp16")
+    speed = gpu_speed(card, ENGINES[engine], weights)
+    split = ModelSplit(links_of(card, TimeSetting()), **shares)
+    return ServedModel(architecture, work_of(architecture, weights), speed, split, "fp16")
 
 
 batches = st.integers(1, 512)

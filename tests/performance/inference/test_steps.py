@@ -79,8 +79,8 @@ def test_an_engine_with_small_passes_takes_several():
 
 def test_a_step_has_the_rows_of_its_graph():
     run = served(**H100)
-    padded = StepTimes(run, 1_000, lambda sequences: 256).decoding(10)
-    assert padded.seconds == pytest.approx(StepTimes(run, 1_000).decoding(256).seconds, rel=1e-6)
+    padded_rows = StepTimes(run, 1_000, lambda sequences: 256).decoding(10)
+    assert padded_rows.seconds == pytest.approx(StepTimes(run, 1_000).decoding(256).seconds, rel=1e-6)
 
 
 def test_scales_lengthen_decoding_and_prompts():
@@ -118,7 +118,7 @@ def test_shared_experts_are_read_in_part():
     alone, shared = StepTimes(run, 1_000), StepTimes(run, 1_000, expert_ranks=2)
     assert alone.experts(64) == 0
     experts = sum(kind.bytes for kind in run.work.experts)
-    exchange = expert_exchange_seconds(run.sharing.links, 2, 10_000 * run.work.hidden * 2) * run.work.expert_layers
+    exchange = expert_exchange_seconds(run.split.links, 2, 10_000 * run.work.hidden * 2) * run.work.expert_layers
     read = experts / 2 / (3.35e12 * 0.80)
     products = 2 * run.work.active_expert_parameters * 10_000 / 2 / (989.5e12 * 0.79 * 0.8)
     assert shared.experts(10_000) == pytest.approx(read + products + exchange, rel=0.01)

@@ -8,7 +8,7 @@ import pytest
 
 from planner.errors import CatalogError
 from planner.performance.kernels import curves
-from planner.performance.kernels.curves import FoundCurve, KernelCurve, KernelTime, find_curve
+from planner.performance.kernels.curves import ApplicableCurve, KernelCurve, KernelTime, find_curve
 from planner.plan.catalog import Catalog
 
 
@@ -39,14 +39,14 @@ def test_the_cards_own_curve_comes_before_that_of_its_family(catalog: Catalog, f
     _write(folder, "family-hopper-sxm", _row())
     _write(folder, "all-cards", _row())
     found = {gpu.id: find_curve(gpu, "product", "vllm", "bf16") for gpu in (h100, h200, pcie)}
-    assert {name: curve and curve.reach for name, curve in found.items()} == {
+    assert {name: curve and curve.origin for name, curve in found.items()} == {
         "h100-sxm5-80gb": "own table",
         "h200-sxm-141gb": "family",
         "h100-pcie-80gb": "family",
     }
     other = find_curve(catalog.hardware.gpu("l40s"), "product", "vllm", "bf16")
     assert other is not None
-    assert other.reach == "all cards"
+    assert other.origin == "all cards"
 
 
 def test_cards_with_the_same_matrix_instructions_come_before_all_cards(catalog: Catalog, folder: Path) -> None:
@@ -54,7 +54,7 @@ def test_cards_with_the_same_matrix_instructions_come_before_all_cards(catalog: 
     _write(folder, "all-cards", _row())
     names = ("rtx-3090", "a100-sxm4-80gb", "rtx-pro-6000-blackwell-server", "h100-sxm5-80gb", "b200-sxm-180gb")
     found = [find_curve(catalog.hardware.gpu(name), "product", "vllm", "bf16") for name in names]
-    assert [each and each.reach for each in found] == ["same instructions"] * 3 + ["all cards"] * 2
+    assert [each and each.origin for each in found] == ["same instructions"] * 3 + ["all cards"] * 2
 
 
 def test_the_engine_of_another_card_comes_before_another_engine_of_the_card(catalog: Catalog, folder: Path) -> None:
@@ -85,4 +85,4 @@ def test_a_file_that_is_not_a_table_of_curves_is_named(catalog: Catalog, folder:
 
 def test_nine_of_ten_measurements_lie_in_the_range_of_a_time() -> None:
     curve = KernelCurve("product", "vllm", "bf16", "a", (), 100, 0.05, 0.25, (1.0,))
-    assert KernelTime.within(1.0, FoundCurve(curve, "family")) == KernelTime(1.0, 0.8, 1.25, "family")
+    assert KernelTime.within(1.0, ApplicableCurve(curve, "family")) == KernelTime(1.0, 0.8, 1.25, "family")

@@ -4,7 +4,7 @@ from math import exp
 
 import pytest
 
-from planner.performance.kernels.card import KernelCard
+from planner.performance.kernels.gpu_figures import GpuFigures
 from planner.performance.kernels.products import (
     ExpertCurve,
     ExpertShape,
@@ -14,7 +14,7 @@ from planner.performance.kernels.products import (
     matmul_seconds,
 )
 
-CARD = KernelCard(1e12, 100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11, clock_hz=1e9)
+CARD = GpuFigures(1e12, 100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11, clock_hz=1e9)
 QUICK = CARD._replace(ops_per_s=1e18)
 PLAIN = ProductCurve(
     launch=2, matrix=1, edge=0, prologue=0, memory=1, cache=1, overlap=30, merge=1e6, inputs=0, held=1e-9

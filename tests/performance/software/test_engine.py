@@ -5,18 +5,18 @@ from known_engines import ENGINES
 from small_models import bundled
 from timed_requests import gpu
 
-from planner.performance.inference.machine import card_speed
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.work import work_of
 from planner.performance.software.engine import Engine
 
 
 def test_launches_by_engine_host_and_format():
-    assert card_speed(gpu("h100-sxm5-80gb"), ENGINES["hf"], "bf16").layer_seconds == 610e-6
-    assert card_speed(gpu("a100-sxm4-80gb"), ENGINES["hf"], "bf16").layer_seconds == pytest.approx(840e-6)
-    assert card_speed(gpu("a100-sxm4-80gb"), ENGINES["hf"], "nf4").layer_seconds == pytest.approx(1_160e-6 * 84 / 61)
-    assert card_speed(gpu("h100-sxm5-80gb"), ENGINES["hf"], "gptq4-128").layer_seconds == 610e-6
-    assert card_speed(gpu("a100-sxm4-80gb"), ENGINES["llama.cpp"], "F16").layer_seconds == 100e-6
-    assert card_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16").layer_seconds == 70e-6
+    assert gpu_speed(gpu("h100-sxm5-80gb"), ENGINES["hf"], "bf16").layer_seconds == 610e-6
+    assert gpu_speed(gpu("a100-sxm4-80gb"), ENGINES["hf"], "bf16").layer_seconds == pytest.approx(840e-6)
+    assert gpu_speed(gpu("a100-sxm4-80gb"), ENGINES["hf"], "nf4").layer_seconds == pytest.approx(1_160e-6 * 84 / 61)
+    assert gpu_speed(gpu("h100-sxm5-80gb"), ENGINES["hf"], "gptq4-128").layer_seconds == 610e-6
+    assert gpu_speed(gpu("a100-sxm4-80gb"), ENGINES["llama.cpp"], "F16").layer_seconds == 100e-6
+    assert gpu_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16").layer_seconds == 70e-6
 
 
 def test_a_cache_is_split_over_no_more_cards_than_key_heads() -> None:

@@ -7,7 +7,7 @@ from known_engines import ENGINES
 from small_models import bundled
 from timed_requests import gpu, served
 
-from planner.performance.inference.machine import card_speed
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.request import decoding_step_time, prompt_time
 
 
@@ -67,20 +67,20 @@ def test_llama_cpp_sums_in_16_bits_at_the_whole_rate_of_a_geforce_card():
 
 def test_prompts_are_multiplied_by_cublas_within_the_board_power():
     strong, thrifty = gpu("rtx-4090"), gpu("rtx-6000-ada")
-    assert card_speed(strong, ENGINES["llama.cpp"], "F16").products.fraction == pytest.approx(0.8 * 0.85)
+    assert gpu_speed(strong, ENGINES["llama.cpp"], "F16").products.fraction == pytest.approx(0.8 * 0.85)
     # 300 W for 364 TFLOP/s, where others of its family have 350 W for 363.
-    found = card_speed(thrifty, ENGINES["llama.cpp"], "F16").products.fraction
+    found = gpu_speed(thrifty, ENGINES["llama.cpp"], "F16").products.fraction
     assert found == pytest.approx(0.8 * 0.66 * (300 / 364.2 / (350 / 363)) ** (1 / 3), rel=1e-3)
-    assert card_speed(gpu("apple-m3-max"), ENGINES["llama.cpp"], "F16").products.fraction == 0.66
+    assert gpu_speed(gpu("apple-m3-max"), ENGINES["llama.cpp"], "F16").products.fraction == 0.66
 
 
 def test_kernels_that_load_single_numbers_are_bound_by_the_multiprocessors():
-    stacked = card_speed(gpu("a100-sxm4-80gb"), ENGINES["llama.cpp"], "F16")
+    stacked = gpu_speed(gpu("a100-sxm4-80gb"), ENGINES["llama.cpp"], "F16")
     assert stacked.scalar_bytes_per_s == pytest.approx(8.0 * 108 * 1.41e9)
     assert stacked.scalar_bytes_per_s < stacked.pointwise * stacked.bytes_per_s
-    plain = card_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16")
+    plain = gpu_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16")
     assert plain.scalar_bytes_per_s > plain.bytes_per_s
-    assert card_speed(gpu("a100-sxm4-80gb"), ENGINES["vllm"], "bf16").scalar_bytes_per_s == inf
+    assert gpu_speed(gpu("a100-sxm4-80gb"), ENGINES["vllm"], "bf16").scalar_bytes_per_s == inf
 
 
 def test_what_one_kernel_wrote_the_next_finds_in_a_large_cache():
@@ -93,8 +93,8 @@ def test_what_one_kernel_wrote_the_next_finds_in_a_large_cache():
 
 
 def test_unfused_attention_reads_the_cache_slowly():
-    fused = card_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16")
-    unfused = card_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16", unfused=True)
+    fused = gpu_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16")
+    unfused = gpu_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16", unfused=True)
     assert (fused.cache.fraction, unfused.cache.fraction) == pytest.approx((0.75 / 0.80 * 0.88, 0.37))
 
 

@@ -3,7 +3,7 @@
 import pytest
 from timed_requests import gpu, served
 
-from planner.performance.inference.machine import card_speed
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.request import decoding_step_time
 from planner.performance.kernels.times import launch_seconds
 from planner.performance.setting import TimeSetting
@@ -32,7 +32,7 @@ def test_launches_from_python_count_only_where_they_take_longer_than_the_card():
 
 
 def test_awq_multiplies_in_kernels_of_triton():
-    assert card_speed(gpu("h100-sxm5-80gb"), ENGINE, "awq4-128").layer_seconds == pytest.approx(610e-6 + 7 * 49e-6)
+    assert gpu_speed(gpu("h100-sxm5-80gb"), ENGINE, "awq4-128").layer_seconds == pytest.approx(610e-6 + 7 * 49e-6)
 
 
 def test_transformers_copies_the_cache_for_each_query_that_shares_it():

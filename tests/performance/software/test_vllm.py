@@ -5,7 +5,7 @@ from known_engines import ENGINES
 from small_models import bundled
 from timed_requests import served
 
-from planner.performance.inference.machine import card_speed
+from planner.performance.inference.gpu_speed import gpu_speed
 from planner.performance.inference.request import decoding_step_time
 
 
@@ -19,7 +19,7 @@ def test_version_0_waits_for_its_host_between_passes() -> None:
 
 def test_a_lower_clock_starts_kernels_of_a_graph_more_slowly() -> None:
     slow, quick = (
-        card_speed(bundled().hardware.gpu(name), ENGINES["vllm"], "bf16")
+        gpu_speed(bundled().hardware.gpu(name), ENGINES["vllm"], "bf16")
         for name in ("a100-sxm4-80gb", "h100-sxm5-80gb")
     )
     assert slow is not None
@@ -41,9 +41,9 @@ def test_routing_to_experts_takes_half_as_many_kernels_as_a_layer_unless_their_k
 
 def test_experts_in_4_bit_floats_are_read_faster_than_a_row_is_multiplied():
     for gpu, read, experts in (("b200-sxm-180gb", 0.45, 0.75), ("rtx-pro-6000-blackwell-server", 0.50, 0.70)):
-        speed = card_speed(bundled().hardware.gpu(gpu), ENGINES["vllm"], "nvfp4")
+        speed = gpu_speed(bundled().hardware.gpu(gpu), ENGINES["vllm"], "nvfp4")
         assert speed is not None
         assert (speed.read.fraction, speed.expert_read.fraction) == (read, experts)
-    speed = card_speed(bundled().hardware.gpu("h100-sxm5-80gb"), ENGINES["vllm"], "nvfp4")
+    speed = gpu_speed(bundled().hardware.gpu("h100-sxm5-80gb"), ENGINES["vllm"], "nvfp4")
     assert speed is not None
     assert speed.expert_read == speed.read

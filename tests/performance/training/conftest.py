@@ -7,7 +7,7 @@ from timed_steps import PLAIN, Timed
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
-from planner.performance.estimate import CardCounts, estimate_time
+from planner.performance.estimate import GpuCounts, estimate_time
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
@@ -34,7 +34,7 @@ def timed(cards: dict[str, Gpu]) -> Timed:
         measured_on: Gpu | None = None,
         **fields: Any,
     ) -> TimeResult:
-        chosen: CardCounts = tuple((cards[name], number) for name, number in names)
+        chosen: GpuCounts = tuple((cards[name], number) for name, number in names)
         count = sum(number for _, number in names)
         workload = with_defaults(Training(**{"compute": "bf16", "sequence_length": 2048} | fields), architecture, count)
         return estimate_time(architecture, workload, chosen, setting, measured_on)

@@ -80,7 +80,7 @@ def test_latents_go_round_a_ring_instead_of_keys_and_values(h100: Gpu, catalog: 
     found = step(deepseek, h100, 2, parallel=Parallel(context=2))
     sent = {one.sent.name: one.sent for one in found.transfers}["context_exchange"]
     assert sent.bytes == pytest.approx(3 * 27 * 2 * 1024 * 576 * 2)
-    assert found.batch.merged_bytes == 10 * 2 * 1024 * (16 * 128) * 27
+    assert found.batch.ring_sum_bytes == 10 * 2 * 1024 * (16 * 128) * 27
 
 
 def test_a_token_goes_once_to_each_place() -> None:

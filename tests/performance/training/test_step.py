@@ -48,7 +48,7 @@ def test_loading_bounds_the_step(h100: Gpu) -> None:
 
 
 def test_adam_reads_and_writes_its_states(h100: Gpu) -> None:
-    found = step(llama(), h100, compute="fp32", classes=PERFECT._replace(matrix={("Hopper SXM", "32"): 1.0}))
+    found = step(llama(), h100, compute="fp32", efficiency=PERFECT._replace(matrix_shares={("Hopper SXM", "32"): 1.0}))
     assert found.optimizer_traffic.moved_bytes == (4 + 2 * 4 + 2 * 8) * llama().parameters
     shared = step(llama(), h100, 8, compute="amp-bf16", parallel=Parallel(zero=1))
     assert shared.optimizer_traffic.moved_bytes == (2 + 2 * 4 + 2 * 8) * llama().parameters / 8

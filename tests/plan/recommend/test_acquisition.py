@@ -4,8 +4,8 @@ import pytest
 from recommended_hardware import LARGE, TODAY, TUNING, recommended
 
 from planner.cost.terms import BuyTerms, CostTerms, DailyHours, Service
+from planner.plan.cost import evaluate_cost
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.acquisition import _uncertain_deviations, circuit_watts, ownership_obstacle
 from planner.plan.recommend.variants import apply_option

@@ -3,7 +3,7 @@
 from served_traffic import CHAT, plan_on
 from small_models import bundled
 
-from planner.plan.serving.answer import OptionQuestion, ServingAnswer, ServingOption, ServingWish, find_consequences
+from planner.plan.serving.answer import OptionInputs, ServingAnswer, ServingOption, ServingWish, find_consequences
 from planner.plan.serving.service_simulation import simulate_serving, with_room_for
 from planner.serving.deployment import ServingSetup
 from planner.serving.result import ServingSimulation
@@ -45,7 +45,7 @@ def consequences(plan, traffic=CHAT, targets=TARGETS, stop=lambda: False):
         simulation=simulate_serving(sized, bundled(), traffic, targets, requests=60, ranges=False),
         watts=None,
     )
-    question = OptionQuestion(option, bundled(), traffic, targets, ServingSetup(), 60, 0, stop)
+    question = OptionInputs(option, bundled(), traffic, targets, ServingSetup(), 60, 0, stop)
     return {each.change: each for each in find_consequences(question)}
 
 

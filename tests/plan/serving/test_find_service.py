@@ -15,7 +15,7 @@ from planner.plan.serving.service_simulation import simulate_serving
 from planner.serving.deployment import ServingSetup
 from planner.serving.targets import Targets, parse_latency_target
 from planner.serving.traffic import (
-    CommonBeginning,
+    CommonPrefix,
     ConcurrentClients,
     Sessions,
     SharedPrefixes,
@@ -119,7 +119,7 @@ def test_nothing_holds_impossible_targets_but_the_nearest_is_named():
     assert last.nearest is not None
     assert not last.nearest.simulation.holds
     (missed,) = last.nearest.simulation.targets
-    assert find_service._misses(last.nearest) == pytest.approx(missed.seconds / 0.001)
+    assert find_service._worst_miss(last.nearest) == pytest.approx(missed.seconds / 0.001)
     assert "misses its targets even with the most GPUs" in {each.reason for each in last.left_out}
 
 
@@ -196,7 +196,7 @@ def test_clients_traces_sessions_and_common_beginnings_are_planned_for():
     for traffic in (
         CHAT.evolve(arrivals=ConcurrentClients(clients=6)),
         Traffic.of_trace(TRACE),
-        Traffic.of_trace(TRACE.evolve(beginnings=((CommonBeginning(0, 200),),) * 40)),
+        Traffic.of_trace(TRACE.evolve(beginnings=((CommonPrefix(0, 200),),) * 40)),
         CHAT.at_rate(1).evolve(sessions=Sessions(turns=3)),
         CHAT.evolve(prefixes=SharedPrefixes(tokens=300)),
     ):

@@ -9,8 +9,8 @@ from catalog_samples import PRICES, card
 from planner.cost.terms import CostTerms, Run
 from planner.hardware.own import OwnHardware, make_card_change
 from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.cost import job_by_gpu
 from planner.plan.evaluate import fits_by_gpu
-from planner.plan.money import job_by_gpu
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import change_summary, gpu_rows, job_summaries, product_kind, removal_summary

@@ -6,8 +6,8 @@ import pytest
 from cost_samples import QLORA_ON_4090, TODAY
 
 from planner.cost.terms import BuyTerms, CostTerms, DailyHours, RentTerms, Run, Service
+from planner.plan.cost import PlanCost, evaluate_cost
 from planner.plan.evaluate import evaluate
-from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.cost.decision import decision_headline, hours_text
 from planner.present.cost.decision_card import DecisionView, decision_view, difference_text

@@ -7,8 +7,8 @@ from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Figure
 from planner.cost.result import Footprint
 from planner.cost.terms import CostTerms, RentTerms, Run
+from planner.plan.cost import evaluate_cost
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost
 from planner.present.cost.rent_or_buy import ComparedPlan, rent_or_buy_rows, scenario_rows
 
 

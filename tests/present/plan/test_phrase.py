@@ -5,9 +5,9 @@ from typing import get_args
 import pytest
 from recordings import training
 
-from planner.plan.beside import Neighbour
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.shared_gpus import Neighbour
 from planner.present.plan.phrase import (
     METHOD_TITLES,
     NOT_ISOLATED,

@@ -23,7 +23,7 @@ def test_chunks_grow_with_the_card():
 
 def test_decoding_waits_for_prompts():
     found = scheduling("l40s")
-    assert not found.mixes
+    assert not found.mixes_prefill
     assert found.caches_prefixes
     assert found.block_tokens == 1
 

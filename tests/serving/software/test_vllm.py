@@ -38,5 +38,5 @@ def test_a_step_has_the_rows_of_a_captured_graph():
         512,
         513,
     ]
-    assert scheduling().padded is graph_rows
-    assert scheduling(enforce_eager=True).padded is same_rows
+    assert scheduling().padded_rows is graph_rows
+    assert scheduling(enforce_eager=True).padded_rows is same_rows

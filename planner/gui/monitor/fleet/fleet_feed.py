@@ -11,9 +11,9 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from planner.errors import PlannerError
 from planner.fleet.cards import FleetCard
 from planner.fleet.connection import FleetConnection
+from planner.fleet.costs import FleetCosts, FleetPrices, ServingCost
 from planner.fleet.fleet import Fleet, FleetWatch
-from planner.fleet.money import FleetCosts, FleetPrices, ServingCost
-from planner.fleet.past import card_history
+from planner.fleet.gpu_history import gpu_history
 from planner.fleet.sources import PrometheusSource, open_source
 from planner.gui.tasks import TaskRunner
 from planner.monitor.history import History
@@ -123,7 +123,7 @@ class FleetFeed(QObject):
         watch = self._watch
         if watch is not None and watch.fleet is not None and isinstance(watch.source, PrometheusSource):
             fleet = watch.fleet
-            work = partial(card_history, watch.source, card, fleet.at_seconds, seconds, pixels, fleet.interval_seconds)
+            work = partial(gpu_history, watch.source, card, fleet.at_seconds, seconds, pixels, fleet.interval_seconds)
             self._tasks.run(_READING_PAST, work, self._on_past, self._on_past_error)
 
     def _views(self, is_stopped: Callable[[], bool]) -> Iterator[FleetView]:
@@ -138,7 +138,7 @@ class FleetFeed(QObject):
         fleet = watch.poll()
         if is_first:
             yield self._view(fleet, self._prices)
-            watch.fill_past()
+            watch.load_last_minutes()
         watch.read_last_day()
         if not is_stopped():
             part, self._part = self._part, (self._part + 1) % _DIAGNOSED_PARTS

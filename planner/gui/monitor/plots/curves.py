@@ -9,8 +9,9 @@ from PySide6.QtGui import QPolygonF
 from shiboken6 import VoidPtr
 
 from planner.gui.monitor.plots.plot_list import AxisRange, PlotSpec
-from planner.monitor.history import HOST, Gap, History, PlotColumns
+from planner.monitor.history import HOST, History
 from planner.monitor.readings.inventory import Device
+from planner.monitor.series import Gap, PlotColumns
 
 SeriesKey = tuple[str, str]
 """A card's UUID or `HOST`, and a metric."""

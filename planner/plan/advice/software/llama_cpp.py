@@ -56,7 +56,7 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
 
 
 def change_sequences(workload: Inference, architecture: Architecture) -> Iterator[ChangeSequence]:
-    """Yield the changes of llama.cpp to smaller prompt chunks, and to fewer layers on the card."""
+    """Yield the changes of llama.cpp to smaller prompt chunks, and to fewer layers on the GPU."""
     settings = workload.engine
     chunk_tokens = settings.n_ubatch if isinstance(settings, LlamaCppSettings) else None
     yield smaller_chunks("n_ubatch", chunk_tokens or _TOKENS, _PIECES)
@@ -68,7 +68,7 @@ def change_sequences(workload: Inference, architecture: Architecture) -> Iterato
 def _experts_in_ram_changes(workload: Inference, architecture: Architecture) -> ChangeSequence:
     """Return the changes to routed experts in RAM, of few layers first.
 
-    On one card they are the experts of the first layers, on several those of the first layers of each card, in
+    On one GPU they are the experts of the first layers, on several those of the first layers of each GPU, in
     proportion to the layers with experts that it holds.
     """
     settings = workload.settings_as(LlamaCppSettings)
@@ -99,7 +99,7 @@ def _experts_in_ram_changes(workload: Inference, architecture: Architecture) -> 
 
 
 def _layers_by_card(workload: Inference, architecture: Architecture) -> list[range]:
-    """Return the layers of each card, which follow each other."""
+    """Return the layers of each GPU, which follow each other."""
     stages = workload.parallel.pipeline
     counts = workload.parallel.pipeline_layers or layers_by_memory(architecture.depth, (1,) * stages)
     ends = list(accumulate(counts))
@@ -107,7 +107,7 @@ def _layers_by_card(workload: Inference, architecture: Architecture) -> list[ran
 
 
 def _spread_layers(experts: tuple[int, ...], cards: list[range], count: int) -> tuple[int, ...]:
-    """Return `count` of the layers with `experts`: the first ones of each card, in proportion to those that it has."""
+    """Return `count` of the layers with `experts`: the first ones of each GPU, in proportion to those that it has."""
     own = [[layer for layer in experts if layer in card] for card in cards]
     ends = [count * sum(map(len, own[: card + 1])) // len(experts) for card in range(len(cards))]
     taken = (layers[: end - start] for layers, start, end in zip(own, [0, *ends], ends, strict=False))
@@ -115,7 +115,7 @@ def _spread_layers(experts: tuple[int, ...], cards: list[range], count: int) -> 
 
 
 def _fewer_layers_changes(workload: Inference, architecture: Architecture) -> ChangeSequence:
-    """Return the changes to fewer layers on the card, the others in RAM."""
+    """Return the changes to fewer layers on the GPU, the others in RAM."""
     layers = architecture.depth + 1
     present = layers if workload.gpu_layers is None else min(workload.gpu_layers, layers)
 

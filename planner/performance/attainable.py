@@ -1,4 +1,4 @@
-"""Achievable shares of a card's memory bandwidth and dense rates, by kind of memory, family and number format."""
+"""Achievable shares of a GPU's memory bandwidth and dense rates, by kind of memory, family and number format."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
@@ -13,16 +13,16 @@ Width = Literal["16", "8", "4", "float4"]
 
 
 class MeasuredShare(NamedTuple):
-    """A measured share of a card's memory bandwidth or dense rate, with its source."""
+    """A measured share of a GPU's memory bandwidth or dense rate, with its source."""
 
     fraction: float
     source: str
 
 
 OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
-"""Architectures of cards in older hosts; the CPUs of these hosts launch fewer kernels per second."""
+"""Architectures of GPUs in older hosts; the CPUs of these hosts launch fewer kernels per second."""
 FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
-"""Fraction of multiprocessors on cut-down cards; each multiprocessor has a limited number of reads in flight.
+"""Fraction of multiprocessors on cut-down GPUs; each multiprocessor has a limited number of reads in flight.
 
 **Source**: the H20 has 78 of the H100's 132 multiprocessors, and reads no faster than that share of the H100's
 bandwidth (QwenLM/Qwen3@7a2f61f).
@@ -33,7 +33,7 @@ _CUT_DOWN_SHARES: Final[Mapping[str, MeasuredShare]] = {
     dtype: MeasuredShare(share, "products of 8,192 rows: ai-dynamo/aiconfigurator@095f58a, SGLang on Hopper")
     for dtype, share in (("fp16", 0.80), ("fp8", 0.70))
 }
-"""Shares of the dense rate that products reach on a cut-down card by number format.
+"""Shares of the dense rate that products reach on a cut-down GPU by number format.
 
 They are those of single products on H100 and H200, which whole prompts reach there only in part: with 500 W for
 148 TFLOP/s, the H20 does not lower its clock, and its multiprocessors multiply at a quarter of the rate of the H100's.
@@ -62,7 +62,7 @@ _CEILINGS: Final[dict[tuple[Family, str], float]] = {
     ("Apple", "16"): 0.75,
 }
 _HALVED_RATE_RATIO: Final = 3.0
-"""Ratio of int8 to 16-bit rate above which a card halves its 16-bit rate: the ratio is 2 on full-rate cards, 4 on
+"""Ratio of int8 to 16-bit rate above which a GPU halves its 16-bit rate: the ratio is 2 on full-rate GPUs, 4 on
 halved ones."""
 _HALVED_CEILING: Final = 0.85
 """Share of a halved 16-bit rate that large matrix products reach, which is more than the share of a full rate:
@@ -70,8 +70,8 @@ _HALVED_CEILING: Final = 0.85
 _USUAL_CEILING: Final = 0.55
 
 
-def reachable_bandwidth(gpu: Gpu) -> float | None:
-    """Return the memory bandwidth that one device can use, in bytes per second: less than stated on cut-down cards."""
+def usable_bandwidth(gpu: Gpu) -> float | None:
+    """Return the memory bandwidth that one device can use, in bytes per second: less than stated on cut-down GPUs."""
     if gpu.bandwidth_bytes_per_s is None:
         return None
     whole = gpu.bandwidth_bytes_per_s / gpu.device_count
@@ -80,10 +80,10 @@ def reachable_bandwidth(gpu: Gpu) -> float | None:
 
 
 def memory_class(gpu: Gpu) -> MemoryClass:
-    """Return the card's kind of memory, which determines the achievable share of its bandwidth.
+    """Return the GPU's kind of memory, which determines the achievable share of its bandwidth.
 
     The shares of unified memory are those of Apple's kernels. Other processors with unified memory run the kernels of
-    the cards of their vendors, whose memory has as few stacks as theirs.
+    the GPUs of their vendors, whose memory has as few stacks as theirs.
     """
     if gpu.unified_memory and gpu.vendor == "Apple":
         return "unified"
@@ -102,7 +102,7 @@ def kernel_width(weights: str) -> Width:
 
 
 _FALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {"fp32": (), "tf32": (), "fp16": ("bf16",)}
-"""Number formats whose dense rate applies if a card has none for the key; by default 16 bits. The last one is fp32."""
+"""Number formats whose dense rate applies if a GPU has none for the key; by default 16 bits. The last one is fp32."""
 
 
 def dense_ops_per_s(gpu: Gpu, dtype: str) -> float | None:
@@ -122,7 +122,7 @@ def dense_ops_per_s(gpu: Gpu, dtype: str) -> float | None:
 
 
 def cut_down_share(gpu: Gpu, dtype: str) -> MeasuredShare | None:
-    """Return the share of the dense rate in `dtype` that products reach on a cut-down card, or None on others."""
+    """Return the share of the dense rate in `dtype` that products reach on a cut-down GPU, or None on others."""
     return _CUT_DOWN_SHARES.get(dtype) if gpu.id in FEWER_MULTIPROCESSORS else None
 
 
@@ -135,7 +135,7 @@ def product_ceiling(gpu: Gpu, dtype: str) -> float:
 
 
 def _halves_16_bit_rate(gpu: Gpu) -> bool:
-    """Return whether `gpu` runs at half its 16-bit rate when accumulating in fp32, as GeForce cards do."""
+    """Return whether `gpu` runs at half its 16-bit rate when accumulating in fp32, as GeForce GPUs do."""
     wide, narrow = gpu.rate("fp16"), gpu.rate("int8")
     return wide is not None and narrow is not None and narrow.ops_per_s > _HALVED_RATE_RATIO * wide.ops_per_s
 
@@ -159,7 +159,7 @@ _WATTS_PER_TERAOP: Final[Mapping[MatrixFamily, float]] = {
     "Blackwell GDDR": 575 / 420,
     "Blackwell full rate": 600 / 468,
 }
-"""Board power per dense 16-bit rate of the card on which most of a family's shares were measured, in watts per 10¹²
+"""Board power per dense 16-bit rate of the GPU on which most of a family's shares were measured, in watts per 10¹²
 ops: A100 SXM, RTX 3090 and A5000, RTX 4090 and L40S, H100 SXM and PCIe, RTX 5090 and PRO 6000."""
 _CLOCK_EXPONENT: Final = 1 / 3
 
@@ -182,7 +182,7 @@ def sustained_share(gpu: Gpu, share: float) -> float:
 def share_within_power_limit(gpu: Gpu, share: float) -> float:
     """Return `share` of the 16-bit rate, reduced to what `gpu` sustains with its board power.
 
-    **Formula**: share · (own watts per rate ÷ those of the measured card)^⅓, if it is less.
+    **Formula**: share · (own watts per rate ÷ those of the measured GPU)^⅓, if it is less.
 
     **Source**: switching takes f · V², with V in proportion to f, so that the sustained clock is the cube root of the
     power; large products reach 0.81 of the rate on an A100 with 300 W and 0.87 with 400 W (stas00/ml-engineering

@@ -2,8 +2,7 @@
 
 import pytest
 
-from planner.monitor.history import HOST, History, TimelineMark
-from planner.monitor.history.history import EventLog, WallClock
+from planner.monitor.history import HOST, EventLog, History, TimelineMark, WallClock
 from planner.monitor.readings.events import Event, EventKind, Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import CLOCK_REASONS

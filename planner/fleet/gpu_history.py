@@ -1,9 +1,9 @@
-"""The past of one card of a fleet, from range queries, as the history that the plots of the local monitor draw."""
+"""The past of one GPU of a fleet, from range queries, as the history that the plots of the local monitor draw."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from planner.fleet.cards import FleetCard, read_cards, rows_of
+from planner.fleet.cards import FleetCard, metric_rows, read_cards
 from planner.fleet.prometheus import NAME_LABEL, function_of_each, names_selector, range_step, rate_seconds
 from planner.fleet.sources import PrometheusSource
 from planner.monitor.history import History
@@ -15,10 +15,10 @@ from planner.parsing.metrics import MetricSample
 _ANY_READING: Final = missing(Cause.NO_ANSWER)
 
 
-def card_history(
+def gpu_history(
     source: PrometheusSource, card: FleetCard, end: float, seconds: float, pixels: int, scrape_seconds: float
 ) -> History:
-    """Return the readings of a card in the `seconds` before `end` (since 1970), about one for each of `pixels`.
+    """Return the readings of a GPU in the `seconds` before `end` (since 1970), about one for each of `pixels`.
 
     Times without a reading are gaps, never 0. Counters are shown by their rate.
 
@@ -54,4 +54,4 @@ def _readings(card: FleetCard | None) -> Mapping[str, Reading]:
 
 
 def _of_exporter(names: tuple[str, ...], card: FleetCard) -> tuple[str, ...]:
-    return tuple(name for name in names if any(row.exporter.key == card.exporter for row in rows_of(name)))
+    return tuple(name for name in names if any(row.exporter.key == card.exporter for row in metric_rows(name)))

@@ -4,14 +4,15 @@ import pytest
 from small_models import bundled
 
 from planner.dtypes import AS_STORED
-from planner.performance.inference.machine import memory_class, reachable_bandwidth
-from planner.performance.reach import (
+from planner.performance.attainable import (
     cut_down_share,
     dense_ops_per_s,
     kernel_width,
     limited_share,
+    memory_class,
     product_ceiling,
     share_within_power_limit,
+    usable_bandwidth,
 )
 
 
@@ -20,9 +21,9 @@ def gpu(name):
 
 
 def test_a_card_that_lacks_multiprocessors_cannot_ask_for_all_its_bandwidth():
-    assert reachable_bandwidth(gpu("h20-96gb")) == 3.35e12 * 78 / 132
-    assert reachable_bandwidth(gpu("rtx-4090")) == 1008e9
-    assert reachable_bandwidth(gpu("rtx-4090").evolve(bandwidth_bytes_per_s=None)) is None
+    assert usable_bandwidth(gpu("h20-96gb")) == 3.35e12 * 78 / 132
+    assert usable_bandwidth(gpu("rtx-4090")) == 1008e9
+    assert usable_bandwidth(gpu("rtx-4090").evolve(bandwidth_bytes_per_s=None)) is None
 
 
 def test_products_reach_other_shares_on_cut_down_cards_only():
@@ -32,7 +33,7 @@ def test_products_reach_other_shares_on_cut_down_cards_only():
 
 
 def test_a_card_of_two_devices_gives_half_to_each():
-    assert reachable_bandwidth(gpu("instinct-mi250x")) == 3276.8e9 / 2
+    assert usable_bandwidth(gpu("instinct-mi250x")) == 3276.8e9 / 2
 
 
 @pytest.mark.parametrize(

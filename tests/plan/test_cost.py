@@ -6,8 +6,8 @@ import pytest
 
 from planner.cost.terms import BuyTerms, CostTerms, DailyHours, Run, Service
 from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.cost import evaluate_cost, job_by_gpu, linked_cards, paid_cards, plan_throughput
 from planner.plan.evaluate import evaluate, find_fits
-from planner.plan.money import evaluate_cost, job_by_gpu, linked_cards, paid_cards, plan_throughput
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training

@@ -1,14 +1,15 @@
-"""All readings of the last day, of every card and of the host, with events, gaps and marks."""
+"""All readings of the last day, of every GPU and of the host, with events, gaps and marks."""
 
 from bisect import bisect_right
 from math import inf
 from typing import Final, NamedTuple
 
-from planner.monitor.history.series import Gap, Series
 from planner.monitor.readings.events import Event, EventDetector, EventKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import LATE, Readings, Sample, TypicalInterval
+from planner.monitor.series import Gap, Series
+from planner.units import SECONDS_PER_DAY
 
 
 class TimelineMark(NamedTuple):
@@ -82,23 +83,22 @@ class WallClock:
 
 
 HOST: Final = "host"
-"""Owner name for host quantities; all other owners are card UUIDs."""
+"""Owner name for host quantities; all other owners are GPU UUIDs."""
 
-_DAY_SECONDS: Final = 86_400.0
 # Series with different initial capacities reallocate at different times.
 _STAGGER: Final = 7
 _STAGGERED: Final = 512
 
 
 class History:
-    """Time series of every quantity per card and host, with gaps, events and marks, over the last `seconds`.
+    """Time series of every quantity per GPU and host, with gaps, events and marks, over the last `seconds`.
 
     Unknown and implausible readings leave a gap, and so does a long pause: the first two readings are expected
     `interval_seconds` apart. Times are monotonic seconds. Memory is bounded at any sampling rate, see `Series`. Not
     thread-safe: it belongs to one thread.
     """
 
-    def __init__(self, seconds: float = _DAY_SECONDS, interval_seconds: float = 1.0) -> None:
+    def __init__(self, seconds: float = SECONDS_PER_DAY, interval_seconds: float = 1.0) -> None:
         self.seconds = seconds
         self.latest = Latest()
         self._series: dict[tuple[str, str], Series] = {}
@@ -114,7 +114,7 @@ class History:
 
     @property
     def inventory(self) -> Inventory:
-        """Return the current driver and cards."""
+        """Return the current driver and GPUs."""
         return self.latest.inventory
 
     @property
@@ -129,7 +129,7 @@ class History:
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """Return the owners (card UUIDs and `HOST`) with readings, in order of their first reading."""
+        """Return the owners (GPU UUIDs and `HOST`) with readings, in order of their first reading."""
         return tuple(self._owners)
 
     @property
@@ -151,11 +151,11 @@ class History:
             self._note_sample(update)
 
     def series(self, owner: str, metric: str) -> Series:
-        """Return the readings of one quantity of an owner (a card UUID or `HOST`); empty if there are none."""
+        """Return the readings of one quantity of an owner (a GPU UUID or `HOST`); empty if there are none."""
         return self._series.get((owner, metric), self._empty_series)
 
     def has_readings_of(self, metric: str, *, of_host: bool) -> bool:
-        """Return whether there are readings of a quantity from any card or, with `of_host`, from the host."""
+        """Return whether there are readings of a quantity from any GPU or, with `of_host`, from the host."""
         return (of_host, metric) in self._known
 
     def wall_of(self, time: float) -> float:

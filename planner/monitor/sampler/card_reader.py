@@ -1,4 +1,4 @@
-"""Periodic reading of one card or MIG instance, including its GPM metrics."""
+"""Periodic reading of one GPU or MIG instance, including its GPM metrics."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -41,12 +41,13 @@ from planner.monitor.sampler.nvml_queries import (
     NvmlQuery,
     thermal_field_queries,
 )
+from planner.units import MB, PER_CENT
 
 _GPM_NUMBERS: Final = tuple(number for _, number in GPM_METRICS)
 
 
 class GpmMeter:
-    """GPM metrics of one card or MIG instance; support is queried, never inferred from the card's name."""
+    """GPM metrics of one GPU or MIG instance; support is queried, never inferred from the GPU's name."""
 
     def __init__(self, nvml: Nvml, device: Device, handle: Handle, parent_handle: Handle | None) -> None:
         self._nvml, self._device = nvml, device
@@ -60,7 +61,7 @@ class GpmMeter:
         """Return the GPM metrics since the previous call, which must be at least 100 ms ago.
 
         Raises:
-            NvmlFailure: If the card or the session is lost.
+            NvmlFailure: If the GPU or the session is lost.
         """
         if self._samples is None and self._unsupported is None:
             self._query_support()
@@ -105,7 +106,7 @@ class GpmMeter:
 
 
 def _gpm_reading(name: str, value: float | Cause) -> Reading:
-    return missing(value) if isinstance(value, Cause) else checked_reading(BY_NAME[name], value / _PER_CENT)
+    return missing(value) if isinstance(value, Cause) else checked_reading(BY_NAME[name], value / PER_CENT)
 
 
 def _all_missing_readings(cause: Cause) -> dict[str, Reading]:
@@ -117,14 +118,13 @@ _REASON_BITS: Final = {"software_thermal_fraction": 0x20, "hardware_thermal_frac
 
 
 def _drop_contradicted_zeros(readings: dict[str, Reading]) -> None:
-    """Replace a time slowed by heat of 0 while the driver says that heat slows the card: its counter is broken."""
+    """Replace a time slowed by heat of 0 while the driver says that heat slows the GPU: its counter is broken."""
     reasons = readings.get("clock_reasons")
     for name, bit in _REASON_BITS.items():
         if reasons is not None and int(reasons.value or 0) & bit and name in readings and readings[name].value == 0:
             readings[name] = missing(Cause.UNREADABLE)
 
 
-_PER_CENT: Final = 100
 _UTILIZATION: Final = "utilization_fraction"
 _MEMORY_CONTROLLER: Final = "memory_controller_fraction"
 _MEMORY: Final = ("memory_used_bytes", "memory_reserved_bytes", "memory_free_bytes")
@@ -148,11 +148,10 @@ _CARD_ONLY_METRICS: Final = (
     *LINK_METRICS,
     FABRIC_STATE,
 )
-# What NVML reports of no card.
+# What NVML reports of no GPU.
 _NEVER_REPORTED: Final = ("hotspot_temperature_celsius", "shared_memory_used_bytes")
-# Quantities that hardly ever change, some of which the driver reads from the card link by link.
+# Quantities that hardly ever change, some of which the driver reads from the GPU link by link.
 _RARE_SECONDS: Final = 30.0
-_MB: Final = 10**6
 
 # In a container that lost its device permissions, every call returns an unknown error (nvidia-docker, issue 1671);
 # a single failed read may be temporary.
@@ -161,10 +160,10 @@ _MAX_SILENT_READS: Final = 3
 _ReadingsByName = dict[str, Reading]
 
 
-class Card:
-    """Reads one card; from a MIG instance only memory and, if GPM is supported, activity.
+class CardReader:
+    """Reads one GPU; from a MIG instance only memory and, if GPM is supported, activity.
 
-    Reading methods raise `CardLostError` if the card is lost, and `SessionOverError` if the NVML session is invalid.
+    Reading methods raise `CardLostError` if the GPU is lost, and `SessionOverError` if the NVML session is invalid.
     """
 
     def __init__(self, nvml: Nvml, discovered: DiscoveredDevice, driver_version: str) -> None:
@@ -191,7 +190,7 @@ class Card:
 
     @property
     def supports_mig(self) -> bool:
-        """Return whether the card supports MIG, even if MIG is disabled."""
+        """Return whether the GPU supports MIG, even if MIG is disabled."""
         return self.device.fact("mig_enabled") is not None
 
     def read_fast(self, now: float) -> _ReadingsByName:
@@ -222,15 +221,15 @@ class Card:
         return self._queries.unsupported_readings | readings | self._gpm_readings()
 
     def check_failure(self, failure: NvmlFailure) -> None:
-        """Raise `CardLostError` or `SessionOverError` if `failure` implies a lost card or an invalid session."""
+        """Raise `CardLostError` or `SessionOverError` if `failure` implies a lost GPU or an invalid session."""
         self._queries.reading_after_failure("", failure)
 
     def close(self) -> None:
-        """Free the NVML resources of the card."""
+        """Free the NVML resources of the GPU."""
         self._gpm.close()
 
     def _raise_if_silent(self, readings: _ReadingsByName) -> None:
-        """Raise `CardLostError` if all calls failed several times in a row, even without the code for a lost card."""
+        """Raise `CardLostError` if all calls failed several times in a row, even without the code for a lost GPU."""
         answers = any(reading.value is not None for reading in readings.values())
         fails = any(reading.cause is Cause.FAILED for reading in readings.values())
         self._silent_reads = self._silent_reads + 1 if fails and not answers else 0
@@ -268,8 +267,8 @@ class Card:
             }
         self._queries.note_answer(_UTILIZATION)
         return {
-            _UTILIZATION: checked_reading(BY_NAME[_UTILIZATION], rates.gpu / _PER_CENT),
-            _MEMORY_CONTROLLER: checked_reading(BY_NAME[_MEMORY_CONTROLLER], rates.memory / _PER_CENT),
+            _UTILIZATION: checked_reading(BY_NAME[_UTILIZATION], rates.gpu / PER_CENT),
+            _MEMORY_CONTROLLER: checked_reading(BY_NAME[_MEMORY_CONTROLLER], rates.memory / PER_CENT),
         }
 
     def _field_readings(self, queries: Sequence[FieldQuery], now: float) -> _ReadingsByName:
@@ -327,7 +326,7 @@ class Card:
         """Return the mean power over the last second from the energy counter, or else the reported power."""
         energy, reported = readings.get("energy_joules"), readings.get("power_reported_watts")
         watts = None if energy is None or energy.value is None else self._energy.watts(now, energy.value)
-        # A counter that does not grow while the card draws power is broken.
+        # A counter that does not grow while the GPU draws power is broken.
         if watts is None or (watts == 0 and reported is not None and reported.value):
             return reported
         return checked_reading(BY_NAME["power_watts"], watts)
@@ -351,4 +350,4 @@ def unified_memory_readings() -> _ReadingsByName:
 def _link(number: int, values: Sequence[float | Cause]) -> Link:
     state, speed, *errors = (None if isinstance(value, Cause) else value for value in values)
     counts = (None if count is None else int(count) for count in errors)
-    return Link(number, bool(state), None if speed is None else speed * _MB, *counts)
+    return Link(number, bool(state), None if speed is None else speed * MB, *counts)

@@ -9,8 +9,8 @@ from servers import GAUGES, GROWTH
 
 from planner.fleet.cards import FleetCard, Work, read_cards
 from planner.fleet.connection import FleetConnection
+from planner.fleet.costs import FleetPrices
 from planner.fleet.fleet import Fleet, read_fleet
-from planner.fleet.money import FleetPrices
 from planner.fleet.serving import read_servers
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Reading

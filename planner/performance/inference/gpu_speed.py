@@ -1,20 +1,20 @@
-"""Speed of a card in a serving engine: bytes and operations per second, by kind of memory, card family and format."""
+"""Speed of a GPU in a serving engine: bytes and operations per second, by kind of memory, GPU family and format."""
 
 from functools import lru_cache
 from math import inf
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
-from planner.performance.efficiency import Family, family_of
-from planner.performance.kernels.card import KernelCard, kernel_card
-from planner.performance.kernels.times import launch_seconds
-from planner.performance.reach import (
+from planner.performance.attainable import (
     FEWER_MULTIPROCESSORS,
     MeasuredShare,
     MemoryClass,
     memory_class,
-    reachable_bandwidth,
+    usable_bandwidth,
 )
+from planner.performance.efficiency import Family, family_of
+from planner.performance.kernels.gpu_figures import GpuFigures, gpu_figures
+from planner.performance.kernels.times import launch_seconds
 from planner.performance.software.engine import Engine
 
 _GRACE_SLOWDOWN: Final = 1.6
@@ -44,15 +44,15 @@ Inference@aa72e0e, prompts of 512 to 8,192 tokens, 65 and 93 on M3 Max and M1 Ma
 """
 
 
-class CardSpeed(NamedTuple):
-    """Speed of one card in a serving engine, with weights in one format.
+class GpuSpeed(NamedTuple):
+    """Speed of one GPU in a serving engine, with weights in one format.
 
     `bytes_per_s` is the usable bandwidth, of which `read`, `expert_read`, `cache` and `pointwise` are shares;
     `ops_per_s` is the dense rate of the products, of which `products` is the share, `attention_ops_per_s` that of
     attention. `expert_layer_seconds` are added to `layer_seconds` in layers with routed experts.
     `cache_bytes` is the size of the L2 cache, and `scalar_bytes_per_s` the most that element-wise kernels move.
     `kernel_gaps_seconds` are the gaps between the kernels of a layer if they are launched one by one.
-    `hides_launches` means that launches count only if they take longer than the card's work, and `fuses_delta_nets`
+    `hides_launches` means that launches count only if they take longer than the GPU's work, and `fuses_delta_nets`
     that one kernel takes a delta net through a prompt.
     """
 
@@ -79,21 +79,19 @@ class CardSpeed(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def card_speed(
-    gpu: Gpu, engine: Engine, weights: str, compute: str = "bf16", unfused: bool = False
-) -> CardSpeed | None:
-    """Return the speed of `gpu` in a serving engine, or None if the card's bandwidth or arithmetic rate is unknown.
+def gpu_speed(gpu: Gpu, engine: Engine, weights: str, compute: str = "bf16", unfused: bool = False) -> GpuSpeed | None:
+    """Return the speed of `gpu` in a serving engine, or None if the GPU's bandwidth or arithmetic rate is unknown.
 
     `unfused` attention writes its scores to memory.
     """
-    bandwidth, dtype = reachable_bandwidth(gpu), engine.product_format(gpu, weights, compute)
+    bandwidth, dtype = usable_bandwidth(gpu), engine.product_format(gpu, weights, compute)
     rate = engine.rate(gpu, dtype)
     if bandwidth is None or rate is None:
         return None
-    figures = kernel_card(gpu)
-    hides_launches = engine.eager and not weights.startswith(engine.waits_with)
+    figures = gpu_figures(gpu)
+    hides_launches = engine.eager and not weights.startswith(engine.blocking_formats)
     plain = engine.rate(gpu, "fp32" if compute == "fp32" else "fp16") or rate
-    return CardSpeed(
+    return GpuSpeed(
         engine=engine,
         bytes_per_s=bandwidth,
         read=engine.read_share(gpu, weights),
@@ -124,7 +122,7 @@ def _attention_share(gpu: Gpu, engine: Engine) -> float:
     return _ATTENTION.get(family_of(gpu), _DEFAULT_ATTENTION_SHARE)
 
 
-def scalar_bytes_per_s(gpu: Gpu, engine: Engine, figures: KernelCard | None) -> float:
+def scalar_bytes_per_s(gpu: Gpu, engine: Engine, figures: GpuFigures | None) -> float:
     """Return the most bytes per second that kernels with loads of single numbers move, infinite if it is unknown."""
     if figures is None or gpu.boost_clock_hz is None or engine.scalar_bytes_per_clock is None:
         return inf

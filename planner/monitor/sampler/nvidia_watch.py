@@ -1,4 +1,4 @@
-"""Robust sampling of all cards: reopens sessions, lets idle cards sleep, and reports faults."""
+"""Robust sampling of the GPUs of NVIDIA's driver: reopens sessions, lets idle GPUs sleep, and reports faults."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,14 +27,14 @@ _OPENING_FAULTS: Final = (
     FaultKind.DRIVER_ERROR,
     FaultKind.NO_CARDS,
 )
-# Interval at which the state of sleeping cards is checked.
+# Interval at which the state of sleeping GPUs is checked.
 _SLEEP_CHECK_SECONDS: Final = 1.0
-# Time without faults after which the cards count as stable.
+# Time without faults after which the GPUs count as stable.
 _STABLE_SECONDS: Final = 60.0
 
 
 class SweepResult(NamedTuple):
-    """Result of one sweep: readings of all cards, and processes (None if not read)."""
+    """Result of one sweep: readings of all GPUs, and processes (None if not read)."""
 
     devices: dict[str, dict[str, Reading]]
     processes: tuple[CardProcess, ...] | None = None
@@ -42,11 +42,11 @@ class SweepResult(NamedTuple):
     links: Mapping[str, tuple[Link, ...]] = {}
 
 
-class CardWatch:
-    """Sampling of all cards through losses, resets, sleep and driver updates.
+class NvidiaWatch:
+    """Sampling of the GPUs of NVIDIA's driver through losses, resets, sleep and driver updates.
 
     `first_try` is the earliest time at which to open the driver, by the monotonic clock. A call that lasts longer than
-    `hang_seconds` makes its card silent, while the others are read.
+    `hang_seconds` makes its GPU silent, while the others are read.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class CardWatch:
         self._session = None
 
     def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> SweepResult:
-        """Read every card; first open the driver, if an attempt is due and wakes no card.
+        """Read every GPU; first open the driver, if an attempt is due and wakes no GPU.
 
-        `slow` also reads slow quantities, from as many cards as `budget_seconds` allow.
+        `slow` also reads slow quantities, from as many GPUs as `budget_seconds` allow.
         """
         if self._is_released:
             return SweepResult({})
@@ -172,7 +172,7 @@ class CardWatch:
         return result
 
     def _note_silence(self, session: NvmlSession, silent: Mapping[str, PendingCall], now: float, wall: float) -> None:
-        """Note for which cards the driver does not respond, or that it does not respond at all."""
+        """Note for which GPUs the driver does not respond, or that it does not respond at all."""
         is_whole_driver = bool(silent) and (ALL_CARDS in silent or silent.keys() >= set(session.responding))
         if is_whole_driver:
             call = min(silent.values(), key=lambda call: call.since_seconds)
@@ -234,7 +234,7 @@ class CardWatch:
         if self._reset_at is not None:
             self.faults.note(Fault(FaultKind.DRIVER_RESET, wall, detail=self._reset_by))
         listed = {device.uuid: device for device in session.devices}
-        # A known card that is no longer found is lost, unless only its address was known.
+        # A known GPU that is no longer found is lost, unless only its address was known.
         lost = {
             uuid: replace(device, state="lost")
             for uuid, device in self._devices.items()
@@ -281,7 +281,7 @@ class CardWatch:
             self._look_again.reset()
 
     def _should_reopen(self, session: NvmlSession, now: float) -> bool:
-        """Return whether to reopen the NVML session, to search for lost cards or because the list of cards changed."""
+        """Return whether to reopen the NVML session, to search for lost GPUs or because the list of GPUs changed."""
         return (self._next_search is not None and now >= self._next_search) or session.has_changed()
 
     def _note_implausible_values(self, result: SweepResult, wall: float) -> None:
@@ -302,6 +302,6 @@ class CardWatch:
 
 
 def _is_idle(result: SweepResult) -> bool:
-    """Return whether no card has processes or utilization."""
+    """Return whether no GPU has processes or utilization."""
     busy = (readings.get("utilization_fraction") for readings in result.devices.values())
     return not result.processes and not any(reading is not None and reading.value for reading in busy)

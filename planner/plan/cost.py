@@ -1,13 +1,14 @@
-"""Rental and ownership cost of a plan's job at the estimated throughput, and of the job on every card."""
+"""Rental and ownership cost of a plan's job at the estimated throughput, and of the job on every GPU."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from planner.base import Stop
 from planner.cost.demand import Demand, Throughput, demand_of, usd_per_million_tokens
 from planner.cost.estimate import CostEstimate, estimate_cost
-from planner.cost.renting.quote import RentFacts
+from planner.cost.renting.quote import RentalFacts
 from planner.cost.renting.table import CardDemand, OfferRow, cheapest_row, quote_offers
 from planner.cost.result import Blocked, OwnCost
 from planner.cost.terms import Service
@@ -70,13 +71,13 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
 
 
 def paid_cards(plan: Plan) -> int:
-    """Return the number of cards that the plan pays for: its own, and those that generate completions for them."""
+    """Return the number of GPUs that the plan pays for: its own, and those that generate completions for them."""
     workload = plan.workload
     return plan.count + (workload.alignment.further_cards if isinstance(workload, Training) else 0)
 
 
 def find_blocked(evaluation: Evaluation) -> Blocked | None:
-    """Return why the plan cannot run on its cards or has no known speed, or None if it can be priced."""
+    """Return why the plan cannot run on its GPUs or has no known speed, or None if it can be priced."""
     memory, time = evaluation.memory, evaluation.time
     if memory.unsupported:
         sentence = f"The plan cannot run on these GPUs: {memory.unsupported[0].removesuffix('.')}."
@@ -94,7 +95,7 @@ def find_blocked(evaluation: Evaluation) -> Blocked | None:
 
 
 def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
-    """Return the cost estimate, with a note if its cards are also sold as one machine, at another price."""
+    """Return the cost estimate, with a note if its GPUs are also sold as one machine, at another price."""
     own = estimate.result.own
     if own is None:
         return estimate
@@ -103,7 +104,7 @@ def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> Co
 
 
 def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
-    """Yield a note if machines with exactly these cards have a known price."""
+    """Yield a note if machines with exactly these GPUs have a known price."""
     sold = [
         f"{system.name}, {system.price_usd:,.0f} USD ({system.price_kind} price, {day})"
         for system in systems
@@ -119,7 +120,7 @@ def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]
 
 
 def linked_cards(evaluation: Evaluation) -> int:
-    """Return how many of the plan's cards exchange data while they work: all that train, or one replica's."""
+    """Return how many of the plan's GPUs exchange data while they work: all that train, or one replica's."""
     parallel, count = evaluation.workload.parallel, evaluation.plan.count
     if evaluation.workload.task == "training" or evaluation.traced is not None:
         return count
@@ -127,7 +128,7 @@ def linked_cards(evaluation: Evaluation) -> int:
 
 
 def plan_throughput(evaluation: Evaluation) -> Throughput | None:
-    """Return the throughput of the plan's cards, or None if it is unknown.
+    """Return the throughput of the plan's GPUs, or None if it is unknown.
 
     A service runs as many requests at once as fit, with the lengths of the job. A measured speed applies to the
     requests that the plan describes.
@@ -143,7 +144,7 @@ def plan_throughput(evaluation: Evaluation) -> Throughput | None:
 
 
 def _sustained_service_rate(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
-    """Return the rate at which the cards serve the job's requests, or None if it is unknown."""
+    """Return the rate at which the GPUs serve the job's requests, or None if it is unknown."""
     from planner.performance.inference.service import service_rate  # estimates time, which takes a while to load
 
     architecture, workload = evaluation.architecture, evaluation.workload
@@ -158,8 +159,8 @@ def _service_throughput(throughput: Throughput, service_rate: "ServiceRate", job
     return throughput.evolve(
         tokens_per_second=service_rate.tokens_per_second,
         samples_per_second=service_rate.requests_per_second,
-        concurrent_requests=service_rate.at_once,
-        prompt_token_seconds=service_rate.reading_seconds / job.prompt_tokens if job.prompt_tokens else 0.0,
+        concurrent_requests=service_rate.concurrent_requests,
+        prompt_token_seconds=service_rate.prompt_seconds / job.prompt_tokens if job.prompt_tokens else 0.0,
         output_token_seconds=service_rate.output_token_seconds,
     )
 
@@ -189,12 +190,10 @@ class CardJob(NamedTuple):
         return self.hours if self.period == "run" or not throughput else 1 / throughput
 
 
-def job_by_gpu(
-    plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool] = lambda: False
-) -> Mapping[str, CardJob] | None:
-    """Return the time and cost of the plan's job by card id, for every card on which the plan likely fits.
+def job_by_gpu(plan: Plan, catalog: Catalog, today: date, stop: Stop = lambda: False) -> Mapping[str, CardJob] | None:
+    """Return the time and cost of the plan's job by GPU id, for every GPU on which the plan likely fits.
 
-    Cards of unknown speed are missing. Returns None as soon as `stop` returns true.
+    GPUs of unknown speed are missing. Returns None as soon as `stop` returns true.
     """
     jobs: dict[str, _TimedJob] = {}
     for gpu_id, shared in shared_fits_among(plan, catalog, None, plan.count).items():
@@ -208,7 +207,7 @@ def job_by_gpu(
     candidates = {
         gpu_id: CardDemand(gpu_id, paid_cards(plan), timed.demand, timed.linked_cards) for gpu_id, timed in jobs.items()
     }
-    rows = quote_offers(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
+    rows = quote_offers(catalog.offers, candidates, plan.cost.rent, RentalFacts.of(catalog.cost), today)
     return {
         gpu_id: _card_job(timed, cheapest_row(row for row in rows if row.gpu == gpu_id))
         for gpu_id, timed in jobs.items()
@@ -216,7 +215,7 @@ def job_by_gpu(
 
 
 class _TimedJob(NamedTuple):
-    """Time of a step or request on a card, the throughput, the hours of the job, and the cards that work together."""
+    """Time of a step or request on a GPU, the throughput, the hours of the job, and the GPUs that work together."""
 
     time: TimeResult
     throughput: Throughput

@@ -10,7 +10,7 @@ from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.host.sleep import nvidia_sleep_policy
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.sample import Xid
-from planner.monitor.sampler.watch import CardWatch
+from planner.monitor.sampler.nvidia_watch import NvidiaWatch
 from planner.monitor.settings import BackOff
 
 PLAIN = HostEnvironment("Linux", is_container=False, is_wsl=False, has_own_pids=False)
@@ -23,7 +23,7 @@ def watch(near_nvml, tmp_path):
 
     def make(surroundings=PLAIN, first_try=0.0, hang_seconds=10.0):
         sleep = nvidia_sleep_policy(tmp_path / "pci")
-        made.append(CardWatch(surroundings, sleep, first_try, BackOff(1.0, 60.0), BackOff(10.0, 300.0), hang_seconds))
+        made.append(NvidiaWatch(surroundings, sleep, first_try, BackOff(1.0, 60.0), BackOff(10.0, 300.0), hang_seconds))
         return made[-1]
 
     yield make

@@ -1,4 +1,4 @@
-"""Costs of a fleet: its power and energy, the rent of its cards, and what idle ones waste a day."""
+"""Costs of a fleet: its power and energy, the rent of its GPUs, and what idle ones waste a day."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -14,16 +14,14 @@ from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog
 from planner.plan.measured import matching_gpus
 from planner.plan.prices import prices_by_card
+from planner.units import HOURS_PER_DAY, JOULES_PER_KWH, SECONDS_PER_HOUR
 
-_HOURS: Final = 24.0
 _IDLE_KINDS: Final = frozenset((VerdictKind.IDLE, VerdictKind.IDLE_HELD))
 _MILLION: Final = 1e6
-_HOUR_SECONDS: Final = 3_600.0
-_JOULES_PER_KWH: Final = 3.6e6
 
 
 class IdleCard(NamedTuple):
-    """A card that is diagnosed as idle, and what renting such a card costs a day; None without a price."""
+    """A GPU that is diagnosed as idle, and what renting such a GPU costs a day; None without a price."""
 
     card: FleetCard
     usd_per_day: float | None
@@ -32,7 +30,7 @@ class IdleCard(NamedTuple):
 class FleetCosts(NamedTuple):
     """Power now, energy, and rents, which are medians of the catalog's current on-demand offers.
 
-    `priced` of all cards have a rent. `power_cards` of them report their power. `kwh_per_day` is what the power now
+    `priced` of all GPUs have a rent. `power_cards` of them report their power. `kwh_per_day` is what the power now
     comes to in a day, `kwh_last_day` what was used in the last 24 hours, of which the server holds
     `last_day_held_fraction`; None without a Prometheus that holds some of them.
     """
@@ -53,12 +51,12 @@ class FleetCosts(NamedTuple):
 
     @property
     def is_idle_priced(self) -> bool:
-        """Return whether at least one idle card has a price."""
+        """Return whether at least one idle GPU has a price."""
         return any(idle.usd_per_day is not None for idle in self.idle)
 
 
 class ServingCost(NamedTuple):
-    """Cost of a server's tokens: the rent of its cards by the tokens that it generated; None where one is unknown."""
+    """Cost of a server's tokens: the rent of its GPUs by the tokens that it generated; None where one is unknown."""
 
     server: FleetServer
     cards: int
@@ -67,9 +65,9 @@ class ServingCost(NamedTuple):
 
 
 class FleetPrices:
-    """Rents of the cards of a fleet, by the catalog's offers of `today`; each kind of card is looked up once.
+    """Rents of the GPUs of a fleet, by the catalog's offers of `today`; each kind of GPU is looked up once.
 
-    A card that may be one of several records has the price of the cheapest.
+    A GPU that may be one of several records has the price of the cheapest.
     """
 
     def __init__(self, catalog: Catalog, today: date) -> None:
@@ -78,7 +76,7 @@ class FleetPrices:
         self._gpus: dict[tuple[str, float | None], tuple[Gpu, ...]] = {}
 
     def gpus(self, device: Device) -> tuple[Gpu, ...]:
-        """Return the records of the catalog that a card may be; none for a MIG instance."""
+        """Return the records of the catalog that a GPU may be; none for a MIG instance."""
         kind = (device.name, device.fact("memory_total_bytes"))
         if device.mig_parent is not None:
             return ()
@@ -87,7 +85,7 @@ class FleetPrices:
         return self._gpus[kind]
 
     def usd_per_hour(self, device: Device) -> tuple[float | None, str | None]:
-        """Return the median on-demand rent of a card in USD per hour, and the date of the oldest offer in it."""
+        """Return the median on-demand rent of a GPU in USD per hour, and the date of the oldest offer in it."""
         rents = [self._prices[gpu.id].rented.get("on-demand") for gpu in self.gpus(device)]
         known = [rent for rent in rents if rent is not None]
         if not known:
@@ -99,24 +97,24 @@ class FleetPrices:
         """Return what the fleet costs, with electricity at `usd_per_kwh` if that is given.
 
         **Formula** kWh a day: power now × 24 h. kWh of the last day: the integral of the power that the server holds.
-        Idle: rent × 24 h of each card whose diagnosis is idle; of the last day, rent × the time with little use.
+        Idle: rent × 24 h of each GPU whose diagnosis is idle; of the last day, rent × the time with little use.
 
-        **Assumes** that a MIG instance's power is its card's, so that it is not added twice.
+        **Assumes** that a MIG instance's power is its GPU's, so that it is not added twice.
         """
         cards = [card for card in fleet.cards if card.device.mig_parent is None]
         drawn = [watts for card in cards if (watts := card.value("power_watts")) is not None]
         rents = {card.key: self.usd_per_hour(card.device) for card in cards}
         known = [usd for usd, _ in rents.values() if usd is not None]
-        kwh = sum(drawn) * _HOURS / 1e3
+        kwh = sum(drawn) * HOURS_PER_DAY / 1e3
         idle = tuple(
-            IdleCard(card, None if (usd := rents[card.key][0]) is None else usd * _HOURS)
+            IdleCard(card, None if (usd := rents[card.key][0]) is None else usd * HOURS_PER_DAY)
             for card in cards
             if card.key in fleet.verdicts and fleet.verdicts[card.key].kind in _IDLE_KINDS
         )
         days = {card.key: fleet.days[card.key] for card in cards if card.key in fleet.days}
-        used = sum(day.joules for day in days.values()) / _JOULES_PER_KWH if days else None
+        used = sum(day.joules for day in days.values()) / JOULES_PER_KWH if days else None
         idle_rents = [
-            usd * day.idle_seconds / _HOUR_SECONDS
+            usd * day.idle_seconds / SECONDS_PER_HOUR
             for key, day in days.items()
             if day.idle_seconds is not None and (usd := rents[key][0]) is not None
         ]
@@ -137,11 +135,11 @@ class FleetPrices:
         )
 
     def serving(self, fleet: Fleet) -> tuple[ServingCost, ...]:
-        """Return what a million generated tokens cost at each server, by the rent of its cards.
+        """Return what a million generated tokens cost at each server, by the rent of its GPUs.
 
-        **Formula** rent of the cards per hour ÷ (tokens per second × 3,600) × 10⁶.
+        **Formula** rent of the GPUs per hour ÷ (tokens per second × 3,600) × 10⁶.
 
-        **Assumes** that a server runs on the cards that name its pod, or else on all cards of its host.
+        **Assumes** that a server runs on the GPUs that name its pod, or else on all GPUs of its host.
         """
         return tuple(self._serving_cost(server, fleet) for server in fleet.servers)
 
@@ -153,5 +151,5 @@ class FleetPrices:
         rents = [self.usd_per_hour(card.device)[0] for card in cards]
         usd = sum(rent or 0.0 for rent in rents) if rents and None not in rents else None
         tokens = server.output_tokens_per_s
-        per_million = usd / (tokens * _HOUR_SECONDS) * _MILLION if usd is not None and tokens else None
+        per_million = usd / (tokens * SECONDS_PER_HOUR) * _MILLION if usd is not None and tokens else None
         return ServingCost(server, len(cards), usd, per_million)

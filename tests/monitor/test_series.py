@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from series_kit import series_of
 
-from planner.monitor.history.series import BLOCK_SIZE, Gap, Series
+from planner.monitor.series import BLOCK_SIZE, Gap, Series
 
 
 def test_one_reading_per_second_is_kept_for_the_whole_period() -> None:

@@ -1,4 +1,4 @@
-"""Several models on the same cards: what the others hold, and the part of each card that remains for a plan."""
+"""Several models on the same GPUs: what the others hold, and the part of each GPU that remains for a plan."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from planner.workload.software.registry import DEFAULT, serving_support, setting
 from planner.workload.workload import Inference, Workload
 
 _STEPS: Final = 100
-"""Parts of a card are whole hundredths, as the fractions that are written for engines."""
+"""Parts of a GPU are whole hundredths, as the fractions that are written for engines."""
 
 
 class Neighbour(Spec):
@@ -30,7 +30,7 @@ class Neighbour(Spec):
     """Whether it fits in what the models before it leave."""
 
 
-class SharedCards(NamedTuple):
+class SharedGpus(NamedTuple):
     """A plan with what its neighbours hold, the neighbours, and their own plans with what all others hold."""
 
     plan: Plan
@@ -38,19 +38,19 @@ class SharedCards(NamedTuple):
     others: tuple[Plan, ...]
 
 
-def share_cards(plan: Plan, others: Sequence[Plan], catalog: Catalog) -> SharedCards:
-    """Return `plan` on cards that the models of `others` use, too.
+def share_gpus(plan: Plan, others: Sequence[Plan], catalog: Catalog) -> SharedGpus:
+    """Return `plan` on GPUs that the models of `others` use, too.
 
     Each of `others` gets the memory that it needs for its requests, or the fraction that its plan sets; the plan gets
-    the rest, an engine that takes a fraction of the whole card its usual one without theirs.
+    the rest, an engine that takes a fraction of the whole GPU its usual one without theirs.
 
-    **Formula**: held = ⌈100 · need / C⌉ / 100 · C, C what a process can use of a card.
+    **Formula**: held = ⌈100 · need / C⌉ / 100 · C, C what a process can use of a GPU.
 
     **Assumes** that they start one after the other, since engines measure what is free, and that none exceeds its
-    part: cards that are shared by time slicing isolate neither memory nor time.
+    part: GPUs that are shared by time slicing isolate neither memory nor time.
 
     Raises:
-        SpecError: If the plan has no card of one kind, its usable memory is unknown, or a plan cannot be evaluated.
+        SpecError: If the plan has no GPU of one kind, its usable memory is unknown, or a plan cannot be evaluated.
     """
     if plan.gpu is None or plan.workload.gpus:
         raise SpecError("beside", "models share GPUs of one kind", "Name one: --gpu.")
@@ -82,7 +82,7 @@ def share_cards(plan: Plan, others: Sequence[Plan], catalog: Catalog) -> SharedC
     everything = used + (int(mine * total) if mine else evaluate(own, catalog).memory.total_bytes)
     parts = zip(placed, neighbours, strict=True)
     beside = tuple(_with_others(settled, everything - neighbour.held_bytes) for settled, neighbour in parts)
-    return SharedCards(own, tuple(neighbours), beside)
+    return SharedGpus(own, tuple(neighbours), beside)
 
 
 def _with_others(plan: Plan, held: int) -> Plan:
@@ -90,7 +90,7 @@ def _with_others(plan: Plan, held: int) -> Plan:
 
 
 def _fraction_name(workload: Workload) -> str:
-    """Return the setting with which an engine takes a fraction of the whole card, empty if it has none."""
+    """Return the setting with which an engine takes a fraction of the whole GPU, empty if it has none."""
     own = serving_support(workload.profile) if isinstance(workload, Inference) else None
     return own.memory_fraction if own and own.takes_fraction_of_card else ""
 
@@ -102,7 +102,7 @@ def _own_fraction(plan: Plan) -> float | None:
 
 
 def _with_fraction(evaluation: Evaluation, fraction: float) -> Plan:
-    """Return the evaluated plan with the fraction of the whole card that its engine takes, unless it sets its own."""
+    """Return the evaluated plan with the fraction of the whole GPU that its engine takes, unless it sets its own."""
     plan, filled = evaluation.plan, evaluation.workload
     name = _fraction_name(filled)
     if not name or not isinstance(plan.workload, Inference) or not isinstance(filled, Inference):
