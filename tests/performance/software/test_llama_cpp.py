@@ -128,3 +128,13 @@ def test_the_sixth_chunk_waits_until_the_first_is_through_the_last_stage():
 def test_pascal_multiplies_16_bits_in_fp32():
     p40 = gpu("tesla-p40")
     assert ENGINES["llama.cpp"].rate(p40, "fp16") == pytest.approx(p40.rate("fp32").ops_per_s)
+
+
+def test_builds_for_blackwell_start_a_layer_as_part_of_one_graph_with_fused_kernels():
+    # Qwen3.5 27B on an RTX PRO 6000, ggml-org/llama.cpp issue 28196: 75 % of the bandwidth, of which reading has 88 %.
+    left_over = 16.2e9 * (1 / 0.75 - 1 / 0.88) / 1792e9 / 64
+    engine = ENGINES["llama.cpp"]
+    assert engine.seconds_per_layer(gpu("rtx-pro-6000-blackwell-server"), "Q4_K_M") == pytest.approx(
+        left_over, rel=0.01
+    )
+    assert engine.seconds_per_layer(gpu("rtx-4090"), "Q4_K_M") == engine.layer_seconds
