@@ -262,9 +262,12 @@ def _delta_nets_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, ca
 def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, batch: PassBatch, weights: float) -> float:
     """Return the bytes that a pass reads and writes to unpack weights; 0 if kernels unpack within the products.
 
-    **Source**: llama.cpp ggml-cuda/mmq.cu `ggml_cuda_should_use_mmq`: experts are multiplied as they are stored.
+    **Source**: llama.cpp ggml-cuda/mmq.cu `ggml_cuda_should_use_mmq`: experts are multiplied as they are stored, and
+    all weights by a card that multiplies bytes only.
     """
     if not machine.engine.unpacks or batch.rows < _UNPACKED_FROM or not work.dequantised_bytes:
+        return 0.0
+    if machine.dtype == "int8":
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
     unpacked = min(weights, work.fixed_bytes) if machine.engine.packed_experts else weights

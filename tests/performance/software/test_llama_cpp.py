@@ -138,3 +138,15 @@ def test_builds_for_blackwell_start_a_layer_as_part_of_one_graph_with_fused_kern
         left_over, rel=0.01
     )
     assert engine.seconds_per_layer(gpu("rtx-4090"), "Q4_K_M") == engine.layer_seconds
+
+
+def test_pascal_multiplies_quantised_weights_by_dot_products_of_bytes():
+    # ggml-org/llama.cpp#4682: Llama 2 7B in Q8_0 on a P40, 894 tokens/s of a prompt of 512 tokens.
+    p40, engine = gpu("tesla-p40"), ENGINES["llama.cpp"]
+    assert engine.product_format(p40, "Q8_0", "fp16") == "int8"
+    assert engine.product_format(p40, "F16", "fp16") == engine.product_format(gpu("rtx-4090"), "Q8_0", "fp16") == "fp16"
+    assert engine.rate(p40, "int8") == pytest.approx(4 * 11.76e12)
+    products = 512 / 894 - 0.061
+    expected = 2 * 6.48e9 * 512 / products / (4 * 11.76e12)
+    assert engine.product_share(p40, "int8").fraction == pytest.approx(expected, rel=0.03)
+    assert prompt_time(served("tesla-p40", weights="Q8_0"), 1, 512).dequantisation == 0
