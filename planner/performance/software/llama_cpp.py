@@ -14,7 +14,9 @@ from planner.performance.reach import (
     MemoryClass,
     Width,
     dense_ops_per_s,
+    halves_16_bit_rate,
     kernel_width,
+    limited_share,
     memory_class,
     share_within_power_limit,
 )
@@ -38,6 +40,8 @@ _READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
 _CEILING: Final[dict[Family, float]] = {"Apple": 0.66, "Radeon": 0.30, "Instinct": 0.30}
 _USUAL_CEILING: Final = 0.45
 _CEILING_SOURCE: Final = f"{_XD}, prompts of 512 tokens, unpacking of weights apart"
+_NARROW_SUMS_SHARE: Final = 0.85
+"""Share of the rate with 16-bit accumulation, twice that with 32 bits, that large products reach on a GeForce card."""
 _DOT_PRODUCT_SHARE: Final = MeasuredShare(
     0.28, "ggml-org/llama.cpp#4682, P40: prompts of 512 tokens, Llama 2 7B in Q8_0"
 )
@@ -204,6 +208,8 @@ class LlamaCppEngine(Engine):
             return _DOT_PRODUCT_SHARE
         if gpu.vendor == "NVIDIA":
             found = super().product_share(gpu, dtype)
+            if halves_16_bit_rate(gpu):
+                found = MeasuredShare(limited_share(gpu, _NARROW_SUMS_SHARE * self.compute_share), _CEILING_SOURCE)
             return found._replace(fraction=share_within_power_limit(gpu, found.fraction))
         return MeasuredShare(_CEILING.get(family_of(gpu), _USUAL_CEILING), _CEILING_SOURCE)
 

@@ -150,3 +150,8 @@ def test_pascal_multiplies_quantised_weights_by_dot_products_of_bytes():
     expected = 2 * 6.48e9 * 512 / products / (4 * 11.76e12)
     assert engine.product_share(p40, "int8").fraction == pytest.approx(expected, rel=0.03)
     assert prompt_time(served("tesla-p40", weights="Q8_0"), 1, 512).dequantisation == 0
+
+
+def test_sums_in_16_bits_reach_less_of_their_whole_rate_than_those_in_32_bits_of_the_halved_one():
+    engine, card = ENGINES["llama.cpp"], gpu("rtx-4090")
+    assert engine.product_share(card, "fp16").fraction == pytest.approx(0.85 * engine.compute_share)
