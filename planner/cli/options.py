@@ -116,7 +116,7 @@ def workload_from_arguments(arguments: argparse.Namespace, base: Workload | None
     fields: dict[str, object] = {name: getattr(start, name) for name in start.model_fields_set if name != "task"}
     if task != start.task:
         fields = {name: value for name, value in fields.items() if name in _FIELDS_OF_BOTH_TASKS}
-    changes = _field_changes(arguments)
+    changes = _field_changes(arguments, task)
     fields |= _sharing_changes({name: value for name, value, _ in changes}, start)
     for name, value, option in changes:
         _check_task(name, option, task)
@@ -208,9 +208,15 @@ def _parsed_task(name: object, place: str = "--task") -> Task:
     return "training" if name == "training" else "inference"
 
 
-def _field_changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
-    """Return the field, value and option of every workload change on the command line."""
-    given = [(fields[0], getattr(arguments, _argument_name(flag))) for flag, fields in _fields_by_option().items()]
+def _field_changes(arguments: argparse.Namespace, task: Task) -> list[tuple[str, object, str]]:
+    """Return the field, value and option of every workload change on the command line.
+
+    An option that sets another field of each task, such as `--lora-rank`, sets that of `task`.
+    """
+    given = [
+        (next((field for field in fields if task in field.tasks), fields[0]), getattr(arguments, _argument_name(flag)))
+        for flag, fields in _fields_by_option().items()
+    ]
     changes = [
         (field.name, _spelled_value(field, value), field.option.flag) for field, value in given if value is not None
     ]
@@ -280,7 +286,7 @@ def check_options(arguments: argparse.Namespace, requested: Workload, architectu
     lengths = (name for name in ("context", "prompt", "seq", "completion") if getattr(arguments, name) is not None)
     if not architecture.has_variable_length and (given := next(lengths, None)):
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
-    if _field_changes(arguments):
+    if _field_changes(arguments, requested.task):
         try:
             check_given(requested, architecture)
         except SpecError as error:
@@ -290,7 +296,7 @@ def check_options(arguments: argparse.Namespace, requested: Workload, architectu
 def naming_options(error: SpecError) -> SpecError:
     """Return `error` with names of fields replaced by their options."""
     reason = error.reason
-    flags = {fields[0].name: flag for flag, fields in _fields_by_option().items()}
+    flags = {field.name: flag for flag, fields in _fields_by_option().items() for field in fields}
     for name, flag in flags.items():
         if "_" in name:  # the other names are ordinary words
             reason = re.sub(rf"\b{name}\b", flag, reason)

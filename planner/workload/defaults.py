@@ -169,11 +169,11 @@ def _input_length(requested: int | None, architecture: Architecture, default: in
 def default_weight_format(workload: Training) -> str:
     """Return the default weight format of a training workload.
 
-    The frozen model under adapters is in 16 bits, as checkpoints are loaded, or in NF4. bitsandbytes applies double
-    quantization only on request.
+    The frozen model under adapters is in 16 bits, as checkpoints are loaded, or in NF4, with double quantization if the
+    program asks bitsandbytes for it.
     """
     if workload.method == "qlora":
-        return "nf4"
+        return training_support(workload.profile).four_bits
     if workload.compute == "tf32":
         return "fp32"
     return "fp32" if autocasts(workload.compute) and not workload.adapts else product_format(workload.compute)

@@ -56,6 +56,20 @@ def test_options_of_training():
     )
 
 
+def test_an_option_that_sets_another_field_of_each_task_sets_that_of_the_task():
+    words = ("--lora-rank", "32", "--lora-targets", "q_proj,v_proj")
+    trained = _workload("--task", "training", "--method", "lora", *words)
+    assert trained.lora == Lora(rank=32, targets=("q_proj", "v_proj"))
+    served = _workload("--profile", "vllm", "--lora-slots", "2", *words)
+    assert (served.adapters.rank, served.adapters.targets) == (32, ("q_proj", "v_proj"))
+
+
+def test_a_wrong_rank_is_named_by_its_option_in_training_also():
+    with pytest.raises(SpecError) as caught:
+        _workload("--task", "training", "--method", "lora", "--lora-rank", "0")
+    assert caught.value.field == "--lora-rank"
+
+
 def test_options_change_the_base_and_keep_the_rest():
     base = Inference(batch=4, context_length=8192)
     assert _workload("--batch", "2", base=base) == Inference(batch=2, context_length=8192)

@@ -61,7 +61,7 @@ def test_the_count_is_exact_to_the_single_parameter(record: ModelRecord) -> None
     assert built.kind == record.kind
     assert built.model_type == record.config["model_type"]
     assert all(record.sources)
-    assert record.as_of <= "2026-11-28"
+    assert record.as_of <= "2026-11-29"
 
 
 @for_each("record", CATALOG.records)

@@ -61,6 +61,15 @@ def test_a_prediction_layer_is_the_last_one_with_a_projection_and_norms():
     assert parameters(model, "mtp") == last.layer.parameters + 2 * 7168**2 + 3 * 7168
 
 
+def test_the_prediction_layer_of_qwen_is_one_with_attention_as_the_configuration_of_its_text_says():
+    """vLLM `qwen3_5_mtp`: a layer with attention, `fc` from 2h to h, and three norms; embedding and head are shared."""
+    model = bundled().models.model("Qwen/Qwen3.6-27B")
+    hidden, heads, key_heads, width, block = 5120, 24, 4, 256, 17408
+    attention = hidden * width * (2 * heads + 2 * key_heads) + heads * width * hidden + 2 * width
+    layer = attention + 3 * hidden * block + 2 * hidden
+    assert (model.further_layers, parameters(model, "mtp")) == (1, layer + 2 * hidden**2 + 3 * hidden)
+
+
 def test_nothing_and_repeated_words_need_no_network():
     assert with_draft(llama(), None).draft is with_draft(llama(), "ngram").draft is None
 

@@ -52,7 +52,7 @@ def test_kernels_by_width(weights, expected):
 
 
 def test_units_at_half_their_rate_are_kept_busy_more_easily():
-    assert product_ceiling(gpu("rtx-4090"), "fp16") == 0.85
+    assert product_ceiling(gpu("rtx-4090"), "fp16") == 0.97
     assert product_ceiling(gpu("rtx-6000-ada"), "fp16") == 0.66
     assert product_ceiling(gpu("rtx-4090"), "fp8") == 0.46
     assert product_ceiling(gpu("apple-m3-max"), "fp16") == 0.75

@@ -64,6 +64,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
             "Check its sizes; no network of this size exists.",
         )
     scheme = quantization_scheme(fields)
+    language = component.nested(*_LANGUAGE_PARTS) or component
     if found.kind == "decoder" and _BARE.search((fields.texts("architectures") or ("",))[0]):
         # Embedding models are loaded without the head and pool the last hidden states.
         found = found.evolve(head=(), tied_head=False)
@@ -71,7 +72,9 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
         stored_dtype=stored_dtype(fields) or found.stored_dtype,
         quantization=scheme,
         # Checkpoints in MXFP4 keep their attention in 16 bits: only experts have kernels for it.
-        further_layers=component.integer("num_nextn_predict_layers", default=0, low=0, high=MAX_LAYERS),
+        further_layers=language.integer(
+            "num_nextn_predict_layers", "mtp_num_hidden_layers", default=0, low=0, high=MAX_LAYERS
+        ),
         quantized_roles=("expert",) if scheme == "mxfp4" else found.quantized_roles,
         reader_notes=(*found.reader_notes, *fields.notes),
     )

@@ -261,9 +261,12 @@ def _delta_nets_seconds(work: PassWork, speed: GpuSpeed, batch: PassBatch, cards
 def _unpacked_bytes_moved(work: PassWork, speed: GpuSpeed, batch: PassBatch, weights: float) -> float:
     """Return the bytes that a pass reads and writes to unpack weights; 0 if kernels unpack within the products.
 
-    **Source**: llama.cpp ggml-cuda/mmq.cu `ggml_cuda_should_use_mmq`: experts are multiplied as they are stored.
+    **Source**: llama.cpp ggml-cuda/mmq.cu `ggml_cuda_should_use_mmq`: experts are multiplied as they are stored, and
+    all weights by a card that multiplies bytes only.
     """
     if not speed.engine.unpacks_weights or batch.rows < _UNPACKED_FROM or not work.dequantised_bytes:
+        return 0.0
+    if speed.dtype == "int8":
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
     unpacked = min(weights, work.fixed_bytes) if speed.engine.keeps_experts_packed else weights

@@ -12,6 +12,9 @@ from planner.performance.attainable import (
     MemoryClass,
     Width,
     dense_ops_per_s,
+    halves_16_bit_rate,
+    kernel_width,
+    limited_share,
     memory_class,
     share_within_power_limit,
 )
@@ -37,6 +40,13 @@ _READ_SHARES: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
 _CEILING: Final[dict[Family, float]] = {"Apple": 0.66, "Radeon": 0.30, "Instinct": 0.30}
 _USUAL_CEILING: Final = 0.45
 _CEILING_SOURCE: Final = f"{_DAI_BENCHMARKS}, prompts of 512 tokens, unpacking of weights apart"
+_NARROW_SUMS_SHARE: Final = 0.85
+"""Share of the rate with 16-bit accumulation, twice that with 32 bits, that large products reach on a GeForce GPU."""
+_DOT_PRODUCT_SHARE: Final = MeasuredShare(
+    0.28, "ggml-org/llama.cpp#4682, P40: prompts of 512 tokens, Llama 2 7B in Q8_0"
+)
+"""Share of the rate of 4-way dot products: 894 tokens/s of 2 × 6.48 billion operations, less the 61 ms that attention
+and activations take of 573, of 4 × 11.76 TFLOPS."""
 _UNFUSED_CACHE: Final[dict[MemoryClass, MeasuredShare]] = {
     "GDDR": MeasuredShare(0.37, f"{_DAI_BENCHMARKS}, without flash attention"),
     "HBM": MeasuredShare(0.37, f"{_DAI_BENCHMARKS}, without flash attention"),
@@ -64,6 +74,13 @@ queue. With 16 bits the 21 of the first do not. Only 47 and 48 kernels fit with 
 """
 _MOST_CHUNKS: Final = 256
 """Chunks whose way through the stages is followed; of a longer prompt, each stands for several."""
+_FUSED_LAYER_SECONDS: Final = 28e-6
+"""Seconds of a layer on Blackwell GPUs, which only builds of 2025 and later know: a token is one CUDA graph, and
+norms, sums, rotary embeddings and gates are part of other kernels.
+
+**Source**: ggml-org/llama.cpp#6766, #15631 and issue #28196: Qwen3.5 27B in Q4_K_M, of 64 layers, reaches 75 % of the
+bandwidth of an RTX PRO 6000, where reading alone reaches 88 %: 16.2 GB × (1 ÷ 0.75 − 1 ÷ 0.88) ÷ 1,792 GB/s ÷ 64.
+"""
 _ELEMENTWISE_KERNELS: Final = 28
 """Those of a layer that no product of attention needs: 14 element-wise ones and copies, and 14 casts."""
 _NUMBER_BYTES: Final = 4
@@ -101,6 +118,14 @@ def _elementwise_bytes(layer: Layer, hidden: int) -> float:
     return moved
 
 
+def _has_only_dot_products(gpu: Gpu) -> bool:
+    """Return whether llama.cpp multiplies quantised weights as they are stored, by dot products of bytes.
+
+    **Source**: llama.cpp ggml-cuda/mmq.cu `ggml_cuda_should_use_mmq` (`GGML_CUDA_CC_DP4A`, without matrix units).
+    """
+    return gpu.compute_capability == "6.1"
+
+
 class LlamaCppEngine(Engine):
     """Engine of llama.cpp: activations of 32 bits in separate kernels, and products by cuBLAS or kernels of its own."""
 
@@ -109,6 +134,14 @@ class LlamaCppEngine(Engine):
         stack = architecture.main
         moved = sum([group.count * _elementwise_bytes(group.layer, stack.hidden) for group in stack.groups])
         return super().work(architecture, weights)._replace(pointwise_bytes=moved)
+
+    def seconds_per_layer(self, gpu: Gpu, weights: str) -> float:
+        """Return the seconds of launches and gaps in one layer of one pass: fewer on GPUs that older builds lack."""
+        return (
+            _FUSED_LAYER_SECONDS
+            if (gpu.architecture or "").startswith("Blackwell")
+            else super().seconds_per_layer(gpu, weights)
+        )
 
     def passes_in_stages(self, work: PassWork, costs: Sequence[float], stages: int) -> float:
         """Return the time of a prompt in `stages` on as many GPUs whose chunks take `costs` on one GPU.
@@ -149,8 +182,21 @@ class LlamaCppEngine(Engine):
         """Return the bandwidth share of reading the KV cache, with or without llama.cpp's flash attention."""
         return _UNFUSED_CACHE[memory_class(gpu)] if unfused else super().cache_share(gpu, unfused=unfused)
 
+    def product_format(self, gpu: Gpu, weights: str, compute: str) -> str:
+        """Return the format of the matrix products: 8 bits where quantised weights are multiplied by dot products."""
+        if _has_only_dot_products(gpu) and kernel_width(weights) != "16":
+            return "int8"
+        return super().product_format(gpu, weights, compute)
+
     def rate(self, gpu: Gpu, dtype: str) -> float | None:
-        """Return the dense rate with 16-bit accumulation, which GeForce GPUs do not halve: half the int8 rate."""
+        """Return the dense rate with 16-bit accumulation, which GeForce GPUs do not halve: half the int8 rate.
+
+        **Source**: CUDA C++ Programming Guide, throughput of arithmetic instructions: a 4-way dot product of bytes
+        takes as long as a multiplication in fp32 on compute capability 6.1.
+        """
+        if dtype == "int8" and _has_only_dot_products(gpu):
+            cores = dense_ops_per_s(gpu, "fp32")
+            return cores and 4 * cores
         plain, narrow = dense_ops_per_s(gpu, dtype), gpu.rate("int8")
         if plain is None or narrow is None or dtype != "fp16" or gpu.vendor != "NVIDIA":
             return plain
@@ -158,8 +204,12 @@ class LlamaCppEngine(Engine):
 
     def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
         """Return the share of the dense rate that products reach: on NVIDIA's GPUs those of cuBLAS."""
+        if dtype == "int8" and _has_only_dot_products(gpu):
+            return _DOT_PRODUCT_SHARE
         if gpu.vendor == "NVIDIA":
             found = super().product_share(gpu, dtype)
+            if halves_16_bit_rate(gpu):
+                found = MeasuredShare(limited_share(gpu, _NARROW_SUMS_SHARE * self.compute_share), _CEILING_SOURCE)
             return found._replace(fraction=share_within_power_limit(gpu, found.fraction))
         return MeasuredShare(_CEILING.get(family_of(gpu), _USUAL_CEILING), _CEILING_SOURCE)
 

@@ -75,7 +75,8 @@ class ServingSupport(NamedTuple):
 class TrainingSupport(NamedTuple):
     """Training capabilities of a program, such as its precisions, ZeRO stages and offloads.
 
-    `quantised_compute` are the compute precisions with a quantized base model, the default first. `zero_limit` is the
+    `quantised_compute` are the compute precisions with a quantized base model, the default first, and `four_bits` is
+    the format that it has with 4 bits if nothing is chosen. `zero_limit` is the
     highest ZeRO stage, and `zero_limit_in_pipeline` the highest one with pipeline stages. `most_cards` is the largest
     number of cards that can be estimated, None for no limit. `refused_optimizers` do not work on several cards.
     `default_split` is what cards share if one is not enough: the states of replicas (ZeRO, FSDP), or matrices first.
@@ -86,6 +87,7 @@ class TrainingSupport(NamedTuple):
     loss: Loss = "full-logits"
     compute: tuple[Compute, ...] = get_args(Compute)
     quantised_compute: tuple[Compute, ...] = ("amp-bf16", "amp-fp16")
+    four_bits: Literal["nf4", "nf4-dq"] = "nf4"
     checkpointing: tuple[Checkpointing, ...] = get_args(Checkpointing)
     offloads: tuple[Offload, ...] = get_args(Offload)
     zero_limit: int = 3

@@ -12,6 +12,7 @@ UNSLOTH: Final = Software(
     training=TrainingSupport(
         loss="fused-linear",
         compute=("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"),
+        four_bits="nf4-dq",  # FastLanguageModel.from_pretrained asks bitsandbytes for double quantization
         aligns=True,
         alignment_loss="fused-linear",
     ),

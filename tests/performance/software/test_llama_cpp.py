@@ -128,3 +128,30 @@ def test_the_sixth_chunk_waits_until_the_first_is_through_the_last_stage():
 def test_pascal_multiplies_16_bits_in_fp32():
     p40 = gpu("tesla-p40")
     assert ENGINES["llama.cpp"].rate(p40, "fp16") == pytest.approx(p40.rate("fp32").ops_per_s)
+
+
+def test_builds_for_blackwell_start_a_layer_as_part_of_one_graph_with_fused_kernels():
+    # Qwen3.5 27B on an RTX PRO 6000, ggml-org/llama.cpp issue 28196: 75 % of the bandwidth, of which reading has 88 %.
+    left_over = 16.2e9 * (1 / 0.75 - 1 / 0.88) / 1792e9 / 64
+    engine = ENGINES["llama.cpp"]
+    assert engine.seconds_per_layer(gpu("rtx-pro-6000-blackwell-server"), "Q4_K_M") == pytest.approx(
+        left_over, rel=0.01
+    )
+    assert engine.seconds_per_layer(gpu("rtx-4090"), "Q4_K_M") == engine.layer_seconds
+
+
+def test_pascal_multiplies_quantised_weights_by_dot_products_of_bytes():
+    # ggml-org/llama.cpp#4682: Llama 2 7B in Q8_0 on a P40, 894 tokens/s of a prompt of 512 tokens.
+    p40, engine = gpu("tesla-p40"), ENGINES["llama.cpp"]
+    assert engine.product_format(p40, "Q8_0", "fp16") == "int8"
+    assert engine.product_format(p40, "F16", "fp16") == engine.product_format(gpu("rtx-4090"), "Q8_0", "fp16") == "fp16"
+    assert engine.rate(p40, "int8") == pytest.approx(4 * 11.76e12)
+    products = 512 / 894 - 0.061
+    expected = 2 * 6.48e9 * 512 / products / (4 * 11.76e12)
+    assert engine.product_share(p40, "int8").fraction == pytest.approx(expected, rel=0.03)
+    assert prompt_time(served("tesla-p40", weights="Q8_0"), 1, 512).dequantisation == 0
+
+
+def test_sums_in_16_bits_reach_less_of_their_whole_rate_than_those_in_32_bits_of_the_halved_one():
+    engine, card = ENGINES["llama.cpp"], gpu("rtx-4090")
+    assert engine.product_share(card, "fp16").fraction == pytest.approx(0.85 * engine.compute_share)
