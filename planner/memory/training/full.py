@@ -8,12 +8,12 @@ from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
 from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
 from planner.memory.training.adapters.trained import full_tuning
-from planner.memory.training.autograd.network import saved_by_network
+from planner.memory.training.autograd.network import is_frozen, saved_by_network
 from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_steps import OptimizerTerms, optimizer_terms
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.step import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
-from planner.memory.weights import ParameterCounts, buffer_terms, parameter_counts, weights_term
+from planner.memory.weights import ParameterCounts, buffer_terms, parameter_counts, pixels_term, weights_term
 from planner.models.architecture import Architecture
 from planner.workload.optimizers import Optimizer, OptimizerStep
 from planner.workload.training import Training
@@ -70,9 +70,21 @@ def whole_setup(
         casts=casts,
         losses=losses,
         embedding=network.embedding,
-        held=buffer_terms(architecture, precision.parameter_bytes),
+        held=(
+            *buffer_terms(architecture, precision.parameter_bytes),
+            *_unsaved_pixel_terms(architecture, workload, precision),
+        ),
         notes=notes,
     )
+
+
+def _unsaved_pixel_terms(architecture: Architecture, workload: Training, precision: Precision) -> tuple[Term, ...]:
+    """Return the images of a frozen tower; a trained patch convolution saves them, with which they are counted."""
+    tower = architecture.stacks[0]
+    if architecture.kind != "vision-language" or not is_frozen(tower):
+        return ()
+    pixels = pixels_term(architecture, workload.micro_batch, precision.residual_bytes)
+    return (pixels,) if pixels else ()
 
 
 class _NetworkParameters(NamedTuple):
