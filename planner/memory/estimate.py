@@ -355,7 +355,9 @@ def _estimate_notes(
     """Return the notes on a workload that do not depend on the card."""
     notes = list(architecture.reader_notes)
     if architecture.kind == "vision-language" and not workload.images:
-        text_alone = "The estimate includes the vision tower's parameters, but no images and no activations of the tower."
+        text_alone = (
+            "The estimate includes the vision tower's parameters, but no images and no activations of the tower."
+        )
         notes.append(text_alone + (_NO_IMAGES if isinstance(workload, Training) else ""))
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:

@@ -1,7 +1,7 @@
 """Images in the training sequences of a vision-language model: what a tower and its projector keep of them."""
 
 import pytest
-from test_images_in_prompts import GEMMA3, LLAVA, MLLAMA, QWEN2_VL, TEXT, TOWER
+from test_images_in_prompts import LLAVA, MLLAMA, TEXT, TOWER
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, fullest_timeline, resolve_workload
@@ -11,6 +11,7 @@ from planner.performance.flops import forward_work, frozen_tower_work
 from planner.plan.trace_request import training_fields
 from planner.workload.training import Lora, Training
 
+CLIP = {**TOWER, "model_type": "clip_vision_model", "image_size": 336, "patch_size": 14}
 PLAIN = {"compute": "bf16", "optimizer": "sgd", "sequence_length": 640}
 
 
@@ -51,25 +52,40 @@ def test_a_tower_keeps_what_its_operators_read(frozen, more):
 
 # `gpu-planner trace` of transformers 5.23's classes with images, in bf16 with SGD: two sequences with an image each.
 TRACED = [
-    (LLAVA, 640, {}, 224_205_980),
-    (LLAVA, 640, {"method": "lora"}, 327_804_284),
-    (LLAVA, 640, {"activation_checkpointing": "full"}, 114_632_412),
-    (GEMMA3, 320, {}, 287_477_182),
-    (GEMMA3, 320, {"method": "lora"}, 439_455_166),
-    (GEMMA3, 320, {"activation_checkpointing": "full"}, 127_574_118),
-    (QWEN2_VL, 320, {}, 226_949_836),
-    (QWEN2_VL, 320, {"method": "lora"}, 281_057_996),
-    (QWEN2_VL, 320, {"activation_checkpointing": "full"}, 135_986_424),
+    ("llava", 640, {}, 346_641_452),
+    ("llava", 640, {"method": "lora"}, 432_571_276),
+    ("llava", 640, {"activation_checkpointing": "full"}, 209_178_596),
+    ("gemma3", 320, {}, 353_781_182),
+    ("gemma3", 320, {"method": "lora"}, 505_759_166),
+    ("gemma3", 320, {"activation_checkpointing": "full"}, 143_702_118),
+    ("qwen2_vl", 320, {}, 296_837_836),
+    ("qwen2_vl", 320, {"method": "lora"}, 350_945_996),
+    ("qwen2_vl", 320, {"activation_checkpointing": "full"}, 155_698_424),
 ]
+LARGE = {
+    "llava": {"vision_config": CLIP, "text_config": {"model_type": "llama"}},
+    "gemma3": {
+        "vision_config": {**TOWER, "image_size": 448, "patch_size": 14, "vision_use_head": False},
+        "text_config": {"num_key_value_heads": 1, "head_dim": 64},
+    },
+    "qwen2_vl": {
+        "vision_config": {"depth": 6, "embed_dim": 512, "hidden_size": 256, "num_heads": 8, "patch_size": 14},
+        "text_config": {"num_key_value_heads": 2},
+    },
+}
 
 
-@pytest.mark.parametrize(("architecture", "length", "options", "traced"), TRACED)
-def test_a_step_with_images_peaks_as_traced(architecture, length, options, traced):
-    size = (448, 224) if architecture is QWEN2_VL else None
+@pytest.mark.parametrize(("model_type", "length", "options", "traced"), TRACED)
+def test_a_step_with_images_peaks_as_traced(model_type, length, options, traced):
+    parts = LARGE[model_type]
+    text = {**TEXT, "vocab_size": 8000, **parts["text_config"]}
+    architecture = read_config({"model_type": model_type, **parts, "text_config": text}, "test")
+    size = (448, 224) if model_type == "qwen2_vl" else None
     asked = {"sequence_length": length, "micro_batch": 2, "images": 1, "image_size": size, **options}
     lora = Lora(rank=8) if options.get("method") else None
     peak = fullest_timeline(*resolved(architecture, **asked, lora=lora)).peak()
-    assert peak.total == pytest.approx(traced, rel=0.03)
+    # Where the peak is in the tower, its largest layer stands for the one that is reached last.
+    assert peak.total == pytest.approx(traced, rel=0.035 if "layer" in peak.explanation else 0.01)
 
 
 def test_without_images_a_tower_gets_no_gradients():
@@ -136,8 +152,8 @@ def test_a_sequence_has_room_for_its_images():
 
 def test_images_are_refused_where_nothing_reads_them():
     for architecture, asked, reason in (
-        (MLLAMA, {"images": 1}, "embeds no images"),
-        (MLLAMA, {"frozen_vision": "all"}, "embeds no images"),
+        (MLLAMA, {"images": 1}, "does not accept images in its sequences"),
+        (MLLAMA, {"frozen_vision": "all"}, "does not accept images in its sequences"),
     ):
         with pytest.raises(SpecError, match=reason):
             resolved(architecture, **asked)
@@ -148,8 +164,7 @@ def test_images_are_refused_where_nothing_reads_them():
 
 def test_layers_that_nobody_reads_are_counted_from_either_end():
     def unread(**changes):
-        vision = {**TOWER, "model_type": "clip_vision_model", "image_size": 336, "patch_size": 14}
-        config = {"model_type": "llava", "vision_config": vision, "text_config": {**TEXT, "model_type": "llama"}}
+        config = {"model_type": "llava", "vision_config": CLIP, "text_config": {**TEXT, "model_type": "llama"}}
         return read_config({**config, **changes}, "test").stacks[0].images.unread_layers
 
     assert unread() == 1
