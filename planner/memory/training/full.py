@@ -64,12 +64,14 @@ def whole_setup(
             first_layer=network.before_first_layer + in_a_layer,
             all=network.parameters,
             decoder=head + network.decoder + in_a_layer if saved.between else 0,
+            decoder_layers=head + network.decoder + min(group.layer.parameters for group in architecture.main.groups),
         ),
         gradient_bytes=precision.parameter_bytes,
         saved=saved,
         casts=casts,
         losses=losses,
         embedding=network.embedding,
+        shared_embedding=network.shared_embedding,
         held=(
             *buffer_terms(architecture, precision.parameter_bytes),
             *_unsaved_pixel_terms(architecture, workload, precision),
@@ -97,6 +99,7 @@ class _NetworkParameters(NamedTuple):
     before_first_layer: int
     decoder: int
     embedding: tuple[Term, ...]
+    shared_embedding: tuple[Term, ...]
 
 
 @lru_cache(maxsize=256)
@@ -117,6 +120,11 @@ def _network_parameters(
         before_first_layer=_gradient_count_before_first_layer(architecture),
         decoder=_decoder_gradient_count(architecture),
         embedding=tied_gradient_terms(architecture, precision),
+        shared_embedding=(
+            tied_gradient_terms(architecture, precision, of_decoder=True)
+            if architecture.kind == "encoder-decoder"
+            else ()
+        ),
     )
 
 
@@ -160,13 +168,18 @@ def _live_casts(
     )
 
 
-def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
-    """Return the gradients of a tied embedding that are summed, as terms; empty for an untied embedding."""
+def tied_gradient_terms(
+    architecture: Architecture, precision: Precision, *, of_decoder: bool = False
+) -> tuple[Term, ...]:
+    """Return the gradients of a tied embedding that are summed, as terms; empty for an untied embedding.
+
+    Of an encoder-decoder these are of the encoder's embedding, or `of_decoder` of the one that is reached first.
+    """
     if not architecture.tied_head:
         return ()
     elements = parameter_counts(architecture).token_embedding
     # A gradient without other references is accumulated in place: one cast from autocast's copy, or a sum.
-    in_place = precision.autocast or architecture.kind == "encoder-decoder"
+    in_place = precision.autocast or (architecture.kind == "encoder-decoder" and not of_decoder)
     copies = 1 if in_place else 2
     both = measured_term(
         "temporaries",
