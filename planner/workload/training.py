@@ -259,6 +259,7 @@ class Training(Spec):
             group="trained",
             explanation="A frozen tower saves no activations, and adapters are added to the language model alone.",
             choices=FROZEN_VISION_TITLES,
+            brief="{} frozen",
             shown_when=lambda context: embeds_images(context.architecture),
         ),
     ] = "none"
