@@ -326,9 +326,8 @@ def _masked_stack(stack: Stack) -> Stack:
     groups = []
     for group in stack.groups:
         mixer = group.layer.mixer
-        if isinstance(mixer, Attention):
-            group = group.evolve(layer=group.layer.evolve(mixer=mixer.evolve(always_masked=True)))
-        groups.append(group)
+        masked = mixer.evolve(always_masked=True) if isinstance(mixer, Attention) else mixer
+        groups.append(group.evolve(layer=group.layer.evolve(mixer=masked)))
     return stack.evolve(groups=tuple(groups))
 
 

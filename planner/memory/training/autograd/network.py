@@ -233,11 +233,7 @@ def _saved_by_stack(
             stack, batch, precision, lambda one: 0 if one.frozen else precision.compute_bytes, reached=trained
         )
         if not trained:
-            # With checkpoints transformers lets the patches require a gradient, so that each layer's input is kept.
-            inputs = checkpointed * stack.layer_count * total_tokens * stack.hidden * precision.residual_bytes
-            return SavedActivations(
-                SavedBytes(norms=behind, checkpoints=inputs), 0, BackwardPoint(0), 0, behind, (), stack.layer_count
-            )
+            return SavedActivations(SavedBytes(norms=behind), 0, BackwardPoint(0), 0, behind, (), 0)
     kept = SavedBytes(
         norms=before + behind,
         scores=shared_score_bytes(stack, batch, precision, attention, checkpointed),
