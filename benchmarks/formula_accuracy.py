@@ -195,7 +195,7 @@ def traced(request: TraceRequest) -> Figures:
     Raises:
         PlannerError: If the network cannot be traced.
     """
-    facts = facts_of(_recorded(request))
+    facts = facts_of(recorded(request))
     parts: dict[str, int] = defaultdict(int)
     # The network is built with a head that is tied afterwards, which a loaded one never has.
     peak = max((one for one in facts.phases if one.name != "load"), key=lambda one: one.bytes)
@@ -205,7 +205,7 @@ def traced(request: TraceRequest) -> Figures:
     return Figures(adapters, dict(parts), f"{peak.name}, {peak.explanation}")
 
 
-def _recorded(request: TraceRequest) -> Any:
+def recorded(request: TraceRequest) -> Any:
     """Return the recording of `request`, made in this process with the shape rules of the traces before it."""
     from planner.trace.worker.fake_tensors import values
     from planner.trace.worker.job import record_trace

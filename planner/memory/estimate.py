@@ -36,7 +36,7 @@ from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture, StateMixer, with_image_size
 from planner.models.drafts import with_draft
 from planner.units import GIB
-from planner.workload.defaults import with_defaults
+from planner.workload.defaults import as_trained, with_defaults
 from planner.workload.formats import loading_notes
 from planner.workload.software.registry import DEFAULT, serving_support
 from planner.workload.training import Training
@@ -62,6 +62,8 @@ def resolve_workload(architecture: Architecture, workload: Training | Inference,
     if isinstance(workload, Inference) and sized.draft is None:
         sized = with_draft(sized, workload.speculation.method)
     settled = with_defaults(workload, sized, count)
+    if isinstance(settled, Training):
+        sized = as_trained(sized, settled)
     if isinstance(settled, Inference) and isinstance(workload, Inference):
         notes = loading_notes(settled.profile or DEFAULT, workload.weights, settled.weights or "", sized)
         sized = sized.evolve(reader_notes=(*sized.reader_notes, *notes)) if notes else sized
@@ -352,10 +354,11 @@ def _estimate_notes(
 ) -> tuple[str, ...]:
     """Return the notes on a workload that do not depend on the card."""
     notes = list(architecture.reader_notes)
-    if architecture.kind == "vision-language" and not (isinstance(workload, Inference) and workload.images):
-        notes.append(
+    if architecture.kind == "vision-language" and not workload.images:
+        text_alone = (
             "The estimate includes the vision tower's parameters, but no images and no activations of the tower."
         )
+        notes.append(text_alone + (_NO_IMAGES if isinstance(workload, Training) else ""))
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:
         notes.append(f"{length:,} tokens exceed the model's maximum context length of {architecture.max_context:,}.")
@@ -364,6 +367,7 @@ def _estimate_notes(
     return (*notes, *program.notes(workload))
 
 
+_NO_IMAGES: Final = " Without images it gets no gradients either; set images to count them."
 _RECURRENT_KERNELS: Final = {
     "mamba": "mamba-ssm and causal-conv1d",
     "mamba2": "mamba-ssm and causal-conv1d",

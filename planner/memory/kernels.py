@@ -68,7 +68,9 @@ def needs_explicit_mask(layer: Layer, tokens: int, attention: AttentionKind) -> 
 
 
 def _is_masked(mixer: Attention, tokens: int) -> bool:
-    return mixer.always_masked or (mixer.window is not None and mixer.window < tokens)
+    windowed = mixer.window is not None and mixer.window < tokens
+    # Windows of an image that attention splits are sequences of their own.
+    return mixer.always_masked or (windowed and not mixer.joined)
 
 
 def mask_bytes(

@@ -83,8 +83,8 @@ def _cast_parameter_count_in_layer(layer: Layer, roles: tuple[Role, ...]) -> int
 
 
 def _cast_parameter_count(tensors: tuple[Tensor, ...], roles: tuple[Role, ...]) -> int:
-    """Return the number of parameters in `tensors` with a role that autocast casts."""
-    return sum(tensor.parameters for tensor in tensors if tensor.role in roles)
+    """Return the number of parameters in `tensors` that autocast casts, with copies that the graph keeps."""
+    return sum(tensor.parameters for tensor in tensors if tensor.role in roles and not tensor.frozen)
 
 
 def _token_embedding_parameters(architecture: Architecture) -> int:
@@ -151,12 +151,18 @@ def buffer_terms(architecture: Architecture, element_bytes: int) -> tuple[Term, 
     return (term("buffers", architecture.mask_buffer_bytes, "m × n²", symbols, source),)
 
 
-def pixels_term(architecture: Architecture, images: int, element_bytes: int) -> Term | None:
-    """Return the memory of the input images of an image encoder, held by the caller; None for other networks."""
-    tower = architecture.stacks[-1] if architecture.kind == "vision-encoder" else None
-    if tower is None or tower.positions is None:
+def pixels_term(architecture: Architecture, sequences: int, element_bytes: int) -> Term | None:
+    """Return the memory of the input images of a step, held by the caller; None for networks that read none.
+
+    An image encoder reads one for each of `sequences`.
+    """
+    encodes = architecture.kind == "vision-encoder"
+    tower = architecture.stacks[-1 if encodes else 0]
+    patches = tower.positions if encodes else tower.images.patches
+    images = sequences * (1 if encodes else tower.images.count)
+    if not patches or not images:
         return None
-    elements = image_elements(tower, tower.positions)
+    elements = image_elements(tower, patches)
     return term(
         "buffers",
         images * elements * element_bytes,

@@ -256,6 +256,85 @@ def with_image_size(architecture: Architecture, size: tuple[int, int] | None) ->
     return architecture.evolve(stacks=(*architecture.stacks[:-1], tower.evolve(positions=patches + more)))
 
 
+_PROJECTORS: Final = ("projector", "merger", "connector", "vision_adapter")
+"""Parts of the names of modules that turn features of a tower into tokens of the language model."""
+
+
+@lru_cache(maxsize=256)
+def with_training_images(
+    architecture: Architecture, images: int, size: tuple[int, int] | None, frozen: str, *, adapts: bool
+) -> Architecture:
+    """Return a vision-language model as a training step runs it: with `images` of `size` in each sequence.
+
+    What is `frozen` (the tower, or all that reads images) gets neither gradients nor adapters. The same holds for what
+    the loss does not depend on, unless it `adapts`: the tower without images, and layers of it whose output nobody
+    reads, which then are a stack of their own. Networks that embed no images are returned unchanged.
+
+    **Source**: torch.autograd, which leaves such a parameter's `.grad` None; optimizers skip it.
+    """
+    if not embeds_images(architecture):
+        return architecture
+    tower, *others = architecture.stacks
+    unreached = not (images or adapts)
+    read, unread = _split_unread_layers(tower)
+    if frozen != "none" or unreached:
+        read = _frozen_stack(read, whole=unreached or frozen == "all")
+    if unread and not (adapts and frozen == "none"):
+        unread = _frozen_stack(unread, whole=True)
+    counted = read.images.evolve(count=images, patches=image_patches(tower, size), unread_layers=0)
+    if images and tower.images.prompt_masks:
+        others = [_masked_stack(stack) for stack in others]
+    stacks = (read.evolve(images=counted), *((unread,) if unread else ()), *others)
+    return architecture.evolve(stacks=stacks)
+
+
+def _split_unread_layers(tower: Stack) -> tuple[Stack, Stack | None]:
+    """Return the layers of `tower` whose output is read with the projector, and the others with their norm, if any."""
+    last = tower.groups[-1]
+    unread = tower.images.unread_layers
+    if not unread or last.count <= unread:
+        return tower, None
+    kept = last.evolve(count=last.count - unread, places=last.places[:-unread])
+    cut = last.evolve(count=unread, places=last.places[-unread:])
+    projector = tuple(tensor for tensor in tower.after if _is_projector(tensor))
+    norm = tuple(tensor for tensor in tower.after if not _is_projector(tensor))
+    return (
+        tower.evolve(groups=(*tower.groups[:-1], kept), after=projector),
+        tower.evolve(groups=(cut,), before=(), after=norm),
+    )
+
+
+def _frozen_stack(stack: Stack, *, whole: bool) -> Stack:
+    """Return `stack` with all its tensors frozen, but for the projector unless it is the `whole` of it."""
+
+    def freeze(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return tuple(
+            tensor if _is_projector(tensor) and not whole else tensor.evolve(frozen=True) for tensor in tensors
+        )
+
+    return stack.evolve(
+        before=freeze(stack.before),
+        after=freeze(stack.after),
+        groups=tuple(
+            group.evolve(layer=group.layer.evolve(tensors=freeze(group.layer.tensors))) for group in stack.groups
+        ),
+    )
+
+
+def _masked_stack(stack: Stack) -> Stack:
+    """Return a decoder whose attention is handed a mask, since tokens of an image see each other (Gemma 3)."""
+    groups = []
+    for group in stack.groups:
+        mixer = group.layer.mixer
+        masked = mixer.evolve(always_masked=True) if isinstance(mixer, Attention) else mixer
+        groups.append(group.evolve(layer=group.layer.evolve(mixer=masked)))
+    return stack.evolve(groups=tuple(groups))
+
+
+def _is_projector(tensor: Tensor) -> bool:
+    return any(name in tensor.name for name in _PROJECTORS)
+
+
 def embeds_images(architecture: Architecture) -> bool:
     """Return whether images become prompt tokens; false for models with cross-attention to images, as in Llama 3.2."""
     if architecture.kind != "vision-language" or architecture.stacks[0].name != "vision":

@@ -103,6 +103,10 @@ class Attention(Spec):
         description="whether queries, and flash attention's output, are laid out head by head, so that the output is "
         "copied, as with partial rotary embeddings and in Whisper",
     )
+    joined: bool = Field(
+        default=False,
+        description="whether the outputs of several images are joined by a copy (Qwen's vision towers)",
+    )
     grouping: Grouping = Field(
         default="native",
         description="how grouped keys and values reach the attention kernel: as groups, broadcast (Falcon, one group) "
@@ -324,6 +328,11 @@ class ImageReading(Spec):
     prompt_masks: int = Field(
         default=0, ge=0, description="masks with a boolean for each pair of a prompt's tokens (Gemma 3: two)"
     )
+    unread_layers: int = Field(
+        default=0, ge=0, description="last layers of the tower whose output nobody reads (LLaVA: one)"
+    )
+    count: int = Field(default=0, ge=0, description="images in each sequence of a training step; 0 for text alone")
+    patches: int = Field(default=0, ge=0, description="patches of each of these images, special tokens included")
 
 
 class Stack(Spec):

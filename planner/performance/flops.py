@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from planner.memory.training.autograd.network import trained_stacks
+from planner.memory.training.autograd.network import is_frozen, trained_stacks
 from planner.models.architecture import (
     Architecture,
     Attention,
@@ -84,23 +84,28 @@ def forward_work(architecture: Architecture, sequences: float, length: int) -> F
     **Source**: Kaplan et al. 2020, arXiv 2001.08361 §2.1 (2N for each token); Narayanan et al. 2021, arXiv 2104.04473
     appendix (attention); Dao 2023, arXiv 2307.08691 §4.1 (a causal mask halves it).
 
-    **Assumes** that an encoder reads as many tokens as its decoder, and that routers spread the tokens evenly.
+    **Assumes** that an encoder reads as many tokens as its decoder, and that routers spread the tokens evenly. A frozen
+    tower before a language model, which has no backward pass, is `frozen_tower_work`.
     """
     products: dict[tuple[float, int, int, bool], float] = {}
     attention = 0.0
     layers = expert_layers = source = 0
     for stack in trained_stacks(architecture):
-        tokens = stack.positions or length
+        images = stack.images
+        if images.count and architecture.kind == "vision-language" and is_frozen(stack):
+            continue
+        rows = sequences * max(images.count, 1)
+        tokens = images.patches if images.count else stack.positions or length
         for group in stack.groups:
             layers += group.count
             expert_layers += group.count if isinstance(group.layer.feed_forward, Moe) else 0
-            for product in _layer_products(group.layer, sequences * tokens, sequences * (source or tokens)):
+            for product in _layer_products(group.layer, rows * tokens, sequences * (source or tokens)):
                 key = (product.rows, product.inputs, product.outputs, product.expert)
                 products[key] = products.get(key, 0.0) + product.number * group.count
-            attention += sequences * tokens * group.count * _attention_flops_per_token(group, stack, tokens, source)
+            attention += rows * tokens * group.count * _attention_flops_per_token(group, stack, tokens, source)
         for tensor in stack.before:
             if tensor.role in ("conv", "linear"):
-                key = (sequences * tokens, prod(tensor.shape[1:]), tensor.shape[0], False)
+                key = (rows * tokens, prod(tensor.shape[1:]), tensor.shape[0], False)
                 products[key] = products.get(key, 0.0) + tensor.copies
         source = tokens
     head = tuple(_head_products(architecture, sequences * source))
@@ -113,6 +118,16 @@ def forward_work(architecture: Architecture, sequences: float, length: int) -> F
         layers,
         expert_layers,
     )
+
+
+def frozen_tower_work(architecture: Architecture, sequences: float) -> ForwardWork | None:
+    """Return the work of the images in `sequences` in a vision tower that is not trained; None if none is."""
+    tower = architecture.stacks[0]
+    if not tower.images.count or not is_frozen(tower):
+        return None
+    alone = tower.evolve(after=())
+    network = architecture.evolve(kind="vision-encoder", stacks=(alone,), head=(), tied_head=False, hidden=tower.hidden)
+    return forward_work(network, sequences, tower.images.patches)
 
 
 def _layer_products(layer: Layer, rows: float, source_rows: float) -> list[MatrixProduct]:

@@ -14,6 +14,7 @@ TimeTermName = Literal[
     "loss_head",
     "recomputation",
     "dequantisation",
+    "images",
     "host",
     "bubble",
     "gradient_exchange",

@@ -73,6 +73,8 @@ def _check_traceable(workload: Training) -> None:
     if workload.profile != DEFAULT:
         reason = f"{SOFTWARE[workload.profile].title} has its own operators; only transformers can be traced"
         raise SpecError("profile", reason, f"Choose the profile {DEFAULT} {_TO_CHECK}")
+    if workload.images:
+        raise SpecError("images", "a trace gives a vision-language model text alone", f"Leave out images {_TO_CHECK}")
     if workload.loss != "full-logits":
         raise SpecError("loss", "transformers computes the loss from full logits", f"Choose full-logits {_TO_CHECK}")
     if SCHEMES[workload.weights or "fp32"].family != "plain":

@@ -10,6 +10,8 @@ Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "fp8"]
 Method = Literal["full", "lora", "qlora"]
 Checkpointing = Literal["none", "selective", "full"]
 Loss = Literal["full-logits", "chunked", "fused-linear"]
+FrozenVision = Literal["none", "tower", "all"]
+"""Parts of a vision-language model that are not trained: none, its vision tower, or tower and projector."""
 TrainedFormat = Literal["fp32", "bf16", "fp16", "int8", "nf4", "nf4-dq"]
 Offload = Literal["none", "optimizer", "parameters", "nvme"]
 """Tensors offloaded from the GPU: none, optimizer states in RAM, states and parameters in RAM, or states and parameters
@@ -41,6 +43,11 @@ ATTENTION_TITLES: Final[dict[Attention, str]] = {
     "sdpa": "SDPA (PyTorch)",
     "flash": "FlashAttention",
     "eager": "Eager (matrices)",
+}
+FROZEN_VISION_TITLES: Final[dict[FrozenVision, str]] = {
+    "none": "None",
+    "tower": "Vision tower",
+    "all": "Vision tower and projector",
 }
 CHECKPOINTING_TITLES: Final[dict[Checkpointing, str]] = {
     "none": "None",

@@ -16,6 +16,7 @@ from planner.models.architecture import (
     Moe,
     embeds_images,
     image_tokens,
+    with_training_images,
 )
 from planner.models.diffusion import DiffusionTransformer, find_networks
 from planner.workload.alignment import Alignment
@@ -68,7 +69,11 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         return pipeline_defaults(workload, architecture, parallel)
     if isinstance(workload, Training):
         length = _input_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE)
+        images = _images_per_sequence(workload, architecture)
+        if images:
+            length = max(length, images * image_tokens(architecture.stacks[0], workload.image_size) + 1)
         return workload.evolve(
+            images=images,
             sequence_length=length,
             alignment=_settled_alignment(workload, architecture, length),
             weights=workload.weights or default_weight_format(workload),
@@ -130,6 +135,25 @@ def _settled_alignment(workload: Training, architecture: Architecture, length: i
         reason = f"{alignment.method.upper()} compares generated text, and {architecture.model_type} generates none"
         raise SpecError("alignment.method", reason, "Choose a decoder, or the objective none.")
     return alignment.settled(adapts=workload.adapts, sequence_length=length, micro_batch=workload.micro_batch)
+
+
+def as_trained(architecture: Architecture, workload: Training) -> Architecture:
+    """Return `architecture` as a step of `workload` (defaults filled in) runs it: with its images and frozen parts."""
+    return with_training_images(
+        architecture, workload.images or 0, workload.image_size, workload.frozen_vision, adapts=workload.adapts
+    )
+
+
+def _images_per_sequence(workload: Training, architecture: Architecture) -> int | None:
+    """Return the number of images in each training sequence, by default 0; None for models that embed no images."""
+    if not embeds_images(architecture):
+        if workload.images or workload.frozen_vision != "none":
+            field = "images" if workload.images else "frozen_vision"
+            raise SpecError(
+                field, f"{architecture.model_type} does not accept images in its sequences", "Leave it out."
+            )
+        return None
+    return workload.images or 0
 
 
 def _images_per_prompt(workload: Inference, architecture: Architecture, profile: str) -> int | None:

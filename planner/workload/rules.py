@@ -406,6 +406,27 @@ TRAINING_RULES: Final = RuleSet(
         remedies=({"alignment.engine": "none"},),
     ),
     WorkloadRule(
+        ("images", "profile"),
+        lambda images, profile: not images or "images" in training_support(profile).inputs,
+        lambda _, profile: f"images in training with {SOFTWARE[profile].title_for('training')} are not estimated",
+        hint="Choose the profile hf or deepspeed.",
+        remedies=({"images": None}, {"profile": RESET, "loss": None}),
+    ),
+    WorkloadRule(
+        ("images", "alignment.method"),
+        lambda images, objective: not images or objective == "none",
+        "images are not estimated in preference tuning and reinforcement learning",
+        hint="Leave out the images.",
+        remedies=({"images": None}, {"alignment.method": "none"}),
+    ),
+    WorkloadRule(
+        ("images", *_MODEL_PARALLEL, "parallel.expert"),
+        lambda images, *degrees: not images or set(degrees) == {1},
+        "images are not estimated where GPUs share tensors, layers, contexts or experts",
+        hint="Share by --zero.",
+        remedies=({"images": None}, _RESET_PARALLELISM),
+    ),
+    WorkloadRule(
         ("lora", "method"),
         lambda lora, method: lora is None or _trains_adapters(method),
         "adapters need the method lora or qlora, not full",

@@ -5,17 +5,20 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
+from planner.models.architecture import embeds_images
 from planner.workload.alignment import Alignment
 from planner.workload.choices import (
     ATTENTION_TITLES,
     CHECKPOINTING_TITLES,
     COMPUTE_TITLES,
+    FROZEN_VISION_TITLES,
     LOSS_TITLES,
     METHOD_TITLES,
     WEIGHT_FORMAT_TITLES,
     Attention,
     Checkpointing,
     Compute,
+    FrozenVision,
     Loss,
     Method,
     TrainedFormat,
@@ -229,7 +232,37 @@ class Training(Spec):
             brief="{} accumulation steps",
         ),
     ] = 1
+    images: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=100_000,
+            title="Images per sequence",
+            description="images in each training sequence of a vision-language model",
+        ),
+        Presentation(
+            "--images",
+            "main",
+            default="0, text alone",
+            explanation="Each image takes tokens of its sequence; a tower that is trained saves its activations, too.",
+            shown_when=lambda context: embeds_images(context.architecture),
+        ),
+    ] = None
     image_size: ImageSizeField = None
+    frozen_vision: Annotated[
+        FrozenVision,
+        Field(
+            title="Frozen vision parts",
+            description="what reads images and is not trained: none, tower, or all (tower and projector)",
+        ),
+        Presentation(
+            group="trained",
+            explanation="A frozen tower saves no activations, and adapters are added to the language model alone.",
+            choices=FROZEN_VISION_TITLES,
+            brief="{} frozen",
+            shown_when=lambda context: embeds_images(context.architecture),
+        ),
+    ] = "none"
     sequence_length: Annotated[
         int | None,
         Field(ge=1, le=100_000_000, title="Sequence length", description="number of tokens in each sequence"),

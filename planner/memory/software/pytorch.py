@@ -176,9 +176,12 @@ class TrainingMemory(SoftwareMemory[Training]):
 
     def _trains_all_by_pytorch(self, workload: Training) -> bool:
         """Return whether plain PyTorch operators train all parameters in one format."""
+        checkpointed = workload.activation_checkpointing == "full"
         selective = workload.activation_checkpointing == "selective" or workload.checkpoint_every > 1
         mixed = workload.compute.startswith("amp-") and workload.weights in ("bf16", "fp16")
         whole = not workload.adapts and not workload.trainable
+        # With checkpoints transformers lets patches require a gradient, which then passes through a frozen tower.
+        whole = whole and not (checkpointed and workload.images and workload.frozen_vision != "none")
         return whole and not any(self.fused) and not selective and not mixed
 
 

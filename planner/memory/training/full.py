@@ -8,12 +8,12 @@ from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
 from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
 from planner.memory.training.adapters.trained import full_tuning
-from planner.memory.training.autograd.network import saved_by_network
+from planner.memory.training.autograd.network import is_frozen, saved_by_network
 from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_steps import OptimizerTerms, optimizer_terms
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.step import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
-from planner.memory.weights import ParameterCounts, buffer_terms, parameter_counts, weights_term
+from planner.memory.weights import ParameterCounts, buffer_terms, parameter_counts, pixels_term, weights_term
 from planner.models.architecture import Architecture
 from planner.workload.optimizers import Optimizer, OptimizerStep
 from planner.workload.training import Training
@@ -64,15 +64,29 @@ def whole_setup(
             first_layer=network.before_first_layer + in_a_layer,
             all=network.parameters,
             decoder=head + network.decoder + in_a_layer if saved.between else 0,
+            decoder_layers=head + network.decoder + min(group.layer.parameters for group in architecture.main.groups),
         ),
         gradient_bytes=precision.parameter_bytes,
         saved=saved,
         casts=casts,
         losses=losses,
         embedding=network.embedding,
-        held=buffer_terms(architecture, precision.parameter_bytes),
+        shared_embedding=network.shared_embedding,
+        held=(
+            *buffer_terms(architecture, precision.parameter_bytes),
+            *_unsaved_pixel_terms(architecture, workload, precision),
+        ),
         notes=notes,
     )
+
+
+def _unsaved_pixel_terms(architecture: Architecture, workload: Training, precision: Precision) -> tuple[Term, ...]:
+    """Return the images of a frozen tower; a trained patch convolution saves them, with which they are counted."""
+    tower = architecture.stacks[0]
+    if architecture.kind != "vision-language" or not is_frozen(tower):
+        return ()
+    pixels = pixels_term(architecture, workload.micro_batch, precision.residual_bytes)
+    return (pixels,) if pixels else ()
 
 
 class _NetworkParameters(NamedTuple):
@@ -85,6 +99,7 @@ class _NetworkParameters(NamedTuple):
     before_first_layer: int
     decoder: int
     embedding: tuple[Term, ...]
+    shared_embedding: tuple[Term, ...]
 
 
 @lru_cache(maxsize=256)
@@ -105,6 +120,11 @@ def _network_parameters(
         before_first_layer=_gradient_count_before_first_layer(architecture),
         decoder=_decoder_gradient_count(architecture),
         embedding=tied_gradient_terms(architecture, precision),
+        shared_embedding=(
+            tied_gradient_terms(architecture, precision, of_decoder=True)
+            if architecture.kind == "encoder-decoder"
+            else ()
+        ),
     )
 
 
@@ -148,13 +168,18 @@ def _live_casts(
     )
 
 
-def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
-    """Return the gradients of a tied embedding that are summed, as terms; empty for an untied embedding."""
+def tied_gradient_terms(
+    architecture: Architecture, precision: Precision, *, of_decoder: bool = False
+) -> tuple[Term, ...]:
+    """Return the gradients of a tied embedding that are summed, as terms; empty for an untied embedding.
+
+    Of an encoder-decoder these are of the encoder's embedding, or `of_decoder` of the one that is reached first.
+    """
     if not architecture.tied_head:
         return ()
     elements = parameter_counts(architecture).token_embedding
     # A gradient without other references is accumulated in place: one cast from autocast's copy, or a sum.
-    in_place = precision.autocast or architecture.kind == "encoder-decoder"
+    in_place = precision.autocast or (architecture.kind == "encoder-decoder" and not of_decoder)
     copies = 1 if in_place else 2
     both = measured_term(
         "temporaries",

@@ -48,6 +48,11 @@ class TokenBatch(NamedTuple):
         """Return the tokens of all sequences."""
         return self.sequences * self.tokens
 
+    def within(self, window: int) -> "TokenBatch":
+        """Return the batch with its sequences cut into windows of at most `window` tokens."""
+        tokens = min(self.tokens, window)
+        return self._replace(sequences=self.total_tokens // tokens, tokens=tokens)
+
 
 class SavedPerToken(NamedTuple):
     """Bytes saved by a layer or part of a layer: per token, and for `scores` per query-key pair.

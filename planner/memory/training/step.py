@@ -40,7 +40,7 @@ class GradientCounts(NamedTuple):
     """Number of parameters that already have gradients at four moments of the backward pass.
 
     The moments are: after the output head, in the last layer, in the first layer, and at the end of the pass. `decoder`
-    is the number in the first layer of a decoder that has an encoder before it.
+    is the number in the first layer of a decoder that has an encoder before it, `decoder_layers` that after it.
     """
 
     head: int
@@ -48,6 +48,7 @@ class GradientCounts(NamedTuple):
     first_layer: int
     all: int
     decoder: int = 0
+    decoder_layers: int = 0
 
 
 class TrainingSetup(NamedTuple):
@@ -56,7 +57,8 @@ class TrainingSetup(NamedTuple):
     `gradient_bytes` are those of one gradient. `held` are terms alive throughout besides parameters, gradients and
     states. `scratch` is the workspace of the backward pass through a layer, `scratch_forward` that of the forward pass;
     `scratch_head` that of the output head in both; `left` are tensors of the previous step alive until the new loss;
-    `embedding` is alive when the backward pass reaches the embedding, None if it does not.
+    `embedding` is alive when the backward pass reaches the embedding, None if it does not, and `shared_embedding` where
+    it reaches that of a decoder with an encoder before it.
     """
 
     weights: Term
@@ -67,6 +69,7 @@ class TrainingSetup(NamedTuple):
     casts: AutocastCopies
     losses: LossMemory
     embedding: tuple[Term, ...] | None
+    shared_embedding: tuple[Term, ...] = ()
     adapters: Term | None = None
     held: tuple[Term, ...] = ()
     scratch: tuple[Term, ...] = ()
@@ -275,6 +278,11 @@ def _backward_moments(
         there: list[AnyTerm] = [*casts.first, activations(saved.between), *setup.scratch, losses.layers]
         explanation = "the backward pass runs the decoder's first layer: the encoder's activations are still saved"
         moments.insert(2, Moment("backward", gradients.decoder, there, explanation))
+        if setup.shared_embedding:
+            ahead = activations(saved.between - saved.one_layer - saved.point.bytes)
+            explanation = "the backward pass reaches the decoder's embedding: its gradient is added to the tied head's"
+            there = [ahead, *setup.shared_embedding, losses.layers]
+            moments.insert(3, Moment("backward", gradients.decoder_layers, there, explanation))
     if setup.embedding is not None:
         explanation = "the backward pass reaches the embedding: its gradient is dense"
         moments.append(Moment("backward", gradients.all, (*setup.embedding, losses.layers), explanation))

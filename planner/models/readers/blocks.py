@@ -135,6 +135,7 @@ class AttentionStyle(NamedTuple):
     sdpa: bool = True
     heads_first: bool = False
     fp32_rotation: bool = False
+    joined: bool = False
     fp32_scores: bool = False
     returns_scores: bool = False
     boolean_mask: bool = False
@@ -219,6 +220,7 @@ def _attention_mixer(
         sdpa=style.sdpa,
         heads_first=style.heads_first,
         fp32_rotation=style.fp32_rotation,
+        joined=style.joined,
         fp32_scores=style.fp32_scores,
         returns_scores=style.returns_scores,
         boolean_mask=style.boolean_mask,
@@ -286,6 +288,7 @@ class LayerStyle(NamedTuple):
     post_norms: bool = False
     dropout: DropoutSource = 0.0
     cross: AttentionStyle | None = None
+    scaled: bool = False
 
     def build_layer(
         self,
@@ -314,6 +317,7 @@ class LayerStyle(NamedTuple):
             norm_count=len(self.norms),
             post_norms=self.post_norms,
             hidden_dropout=read_dropout(fields, self.dropout),
+            scaled=self.scaled,
             tensors=(
                 *_projection_tensors(fields, mixer, sizes.hidden, self.attention),
                 *self.attention.qk_tensors(mixer),

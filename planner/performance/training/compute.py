@@ -10,7 +10,7 @@ from planner.memory.precision import Precision, training_precision
 from planner.memory.software import training_memory
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.layer import saved_by_layer
-from planner.memory.training.autograd.network import trained_stacks
+from planner.memory.training.autograd.network import is_frozen, stack_batch, trained_stacks
 from planner.memory.weights import parameter_counts, weight_bytes
 from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.performance.attainable import limited_share, share_within_power_limit
@@ -27,7 +27,7 @@ from planner.performance.efficiency import (
     matrix_family,
     memory_share,
 )
-from planner.performance.flops import ForwardWork, MatrixProduct, forward_work
+from planner.performance.flops import ForwardWork, MatrixProduct, forward_work, frozen_tower_work
 from planner.performance.kernels.times import matmul_time
 from planner.performance.setting import Graphs, TimeSetting
 from planner.performance.software import training_pace
@@ -50,7 +50,7 @@ class MicroBatch(NamedTuple):
     and write. `weight_gradient_share` is the share of the matrices that have gradients of their own; `casts_separately`
     means that kernels of their own cast the matrices of products to fp8, as torchao's do. `ring_sum_bytes` are what a
     pass moves to sum the parts of ring attention. `fused` means that kernels combine several element-wise operations,
-    and `graphs` which layers' kernels are launched together.
+    and `graphs` which layers' kernels are launched together. `frozen_tower` has the forward pass of images alone.
     """
 
     forward: ForwardWork
@@ -68,6 +68,7 @@ class MicroBatch(NamedTuple):
     compiled: bool
     graphs: Graphs | None
     casts_separately: bool
+    frozen_tower: ForwardWork | None = None
 
 
 def sequences_work(
@@ -114,6 +115,7 @@ def micro_batch(
         compiled=setting.compiled,
         graphs=setting.graphs,
         casts_separately=workload.compute == "fp8",
+        frozen_tower=frozen_tower_work(architecture, sequences),
     )
 
 
@@ -147,13 +149,15 @@ def _saved_bytes(architecture: Architecture, workload: Training, precision: Prec
     pace, found = training_pace(workload), 0.0
     source = 0
     for stack in trained_stacks(architecture):
-        tokens = stack.token_count(length)
+        if architecture.kind == "vision-language" and is_frozen(stack):
+            continue
+        count, tokens, _ = stack_batch(stack, sequences, length)
         for group in stack.groups:
             masked = needs_explicit_mask(group.layer, tokens, workload.attention)
             ledger = pace.moved_activations(
                 saved_by_layer(group.layer, stack.hidden, precision, workload.attention, masked)
             )
-            found += group.count * ledger.total(sequences, tokens, source or tokens)
+            found += group.count * ledger.total(count, tokens, source or tokens)
         source = tokens
     return found
 
@@ -290,6 +294,7 @@ class MicroBatchTime(NamedTuple):
     layers' products relative to large ones, `other_bytes` what casts to fp8 and the merging of ring attention's parts
     move, `visits` how often quantised matrices are unpacked, `moves_per_byte` how often a saved byte is moved in the
     forward pass, and `attention_backward_ratio` the time of attention's backward pass relative to its forward pass.
+    `images` is the time of a frozen vision tower.
     """
 
     products_forward: float
@@ -308,13 +313,14 @@ class MicroBatchTime(NamedTuple):
     visits: int
     moves_per_byte: float
     attention_backward_ratio: float
+    images: float = 0.0
 
     @property
     def device_seconds(self) -> float:
         """Return the GPU's computation time in seconds, without waits for the host."""
         layers = self.products_forward + self.products_backward + self.attention_forward + self.attention_backward
         elements = self.elements_forward + self.elements_backward
-        return layers + elements + self.head + self.recomputed + self.dequantised
+        return layers + elements + self.head + self.recomputed + self.dequantised + self.images
 
     @property
     def seconds(self) -> float:
@@ -371,7 +377,16 @@ def micro_batch_time(
         visits=visits,
         moves_per_byte=times,
         attention_backward_ratio=attention_backward_ratio,
+        images=_frozen_tower_seconds(batch.frozen_tower, rates),
     )
+
+
+def _frozen_tower_seconds(work: ForwardWork | None, rates: GpuRates) -> float:
+    """Return the seconds of the matrix products and the attention of a tower that runs without a backward pass."""
+    if work is None:
+        return 0.0
+    products = sum([product_seconds(product, rates) for product in work.products])
+    return products + work.attention_flops / (rates.matrix * rates.attention_share)
 
 
 def _launch_seconds(batch: MicroBatch, efficiency: TrainingEfficiency) -> float:

@@ -16,10 +16,12 @@ from planner.performance.efficiency import (
     matrix_family,
     training_sources,
 )
+from planner.performance.flops import ForwardWork
 from planner.performance.result import Basis, Bound, TimeResult, TimeTerm, TimeTermName
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.performance.training.compute import DEQUANTISED_SHARE, GpuRates, wide_format
 from planner.performance.training.step import OverlappedTransfer, TrainingStep, training_step_on
+from planner.workload.defaults import as_trained
 from planner.workload.training import Training
 
 _DIFFUSION: Final = "Training of diffusion pipelines is not supported."
@@ -43,6 +45,7 @@ def training_time(
         return _unsupported_result(_DIFFUSION)
     if not cards:
         return _unsupported_result("No GPU is chosen.")
+    architecture = as_trained(architecture, workload)
     steps = [(gpu, training_step_on(architecture, workload, gpu, setting)) for gpu, _ in cards]
     for _, step in steps:
         if isinstance(step, str):
@@ -204,7 +207,7 @@ _RECOMPUTED: Final = (
 )
 _LOADED: Final = "the loading rate in the plan's settings"
 _BOUNDS: Final[dict[Bound, tuple[TimeTermName, ...]]] = {
-    "compute": ("matrix_products", "attention", "recomputation", "loss_head"),
+    "compute": ("matrix_products", "attention", "recomputation", "loss_head", "images"),
     "memory bandwidth": ("elementwise", "dequantisation", "optimizer"),
     "communication": (
         "gradient_exchange",
@@ -355,6 +358,8 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
         ),
         _RECOMPUTED,
     )
+    if step.batch.frozen_tower:
+        yield _frozen_tower_term(step, step.batch.frozen_tower, micro_batches)
     if step.batch.quantised_bytes:
         yield _dequantization_term(step, micro_batches)
     layers = max(step.batch.forward.layers, 1)
@@ -369,6 +374,26 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
         ),
         "litgpt's resource tables, whose steps hardly grow with the batch; " + EFFICIENCY_SOURCE,
         overlapped=count * passes.hidden_host_seconds,
+    )
+
+
+def _frozen_tower_term(step: TrainingStep, work: ForwardWork, micro_batches: Symbol) -> TimeTerm:
+    rates = step.rates
+    return _term(
+        "images",
+        step.micro_batches * step.passes.images,
+        "m × (Σ max(F ÷ (R × η × σ), bytes ÷ (B × β)) + A ÷ (R × α))",
+        (
+            micro_batches,
+            model_symbol("F", work.layer_flops, "operations of the vision tower's matrices for the images of a GPU"),
+            model_symbol("A", work.attention_flops, "operations of its attention"),
+            card_symbol("R", rates.narrow, "dense FLOP/s"),
+            library_symbol("η", rates.narrow_share, "share of the dense rate that large matrix products reach"),
+            library_symbol("σ", step.passes.size_share, "rate of products of these sizes relative to large ones"),
+            library_symbol("α", rates.attention_share, "share of the dense rate that fused attention reaches"),
+            *_memory_symbols(rates),
+        ),
+        f"a frozen vision tower has no backward pass; {_PRODUCTS}{rates.source}; {EFFICIENCY_SOURCE}",
     )
 
 

@@ -19,6 +19,7 @@ TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "attention": "Attention",
     "elementwise": "Elementwise operations",
     "loss_head": "Logits and loss",
+    "images": "Images in the frozen vision tower",
     "convolutions": "Convolutions",
     "prefill": "Prefill",
     "weights_read": "Weight reads",

@@ -131,6 +131,8 @@ def _training_workload_parts(workload: Training) -> list[str]:
         parts.append(f"groups of {fmt.integer(workload.alignment.group)}")
     if workload.alignment.generates and workload.alignment.engine != "none":
         parts.append(_ENGINES[workload.alignment.engine])
+    if workload.images:
+        parts.append(f"{fmt.plural(workload.images, 'image')} per sequence")
     if workload.gradient_accumulation > 1:
         parts.append(f"{fmt.integer(workload.gradient_accumulation)} accumulation steps")
     parts.append(compute_phrase(workload.compute))

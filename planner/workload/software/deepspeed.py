@@ -13,6 +13,7 @@ DEEPSPEED: Final = Software(
         zero_limit_in_pipeline=1,  # runtime/pipe/engine.py refuses ZeRO-2 and ZeRO-3
         # runtime/bf16_optimizer.py flattens parameters without ZeRO, too, and SOAP preconditions no flat tensor.
         refused_optimizers=("soap",),
+        inputs=("text", "images"),
         aligns=True,
     ),
 )

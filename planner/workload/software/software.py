@@ -80,8 +80,8 @@ class TrainingSupport(NamedTuple):
     highest ZeRO stage, and `zero_limit_in_pipeline` the highest one with pipeline stages. `most_cards` is the largest
     number of cards that can be estimated, None for no limit. `refused_optimizers` do not work on several cards.
     `default_split` is what cards share if one is not enough: the states of replicas (ZeRO, FSDP), or matrices first.
-    `aligns` is whether preference tuning and reinforcement learning on top of it are estimated, `alignment_loss` how
-    their log-probabilities are computed by default.
+    `inputs` are the inputs that estimates cover. `aligns` is whether preference tuning and reinforcement learning on
+    top of it are estimated, `alignment_loss` how their log-probabilities are computed by default.
     """
 
     loss: Loss = "full-logits"
@@ -95,6 +95,7 @@ class TrainingSupport(NamedTuple):
     most_cards: int | None = None
     refused_optimizers: tuple[str, ...] = ()
     default_split: Literal["states", "matrices"] = "states"
+    inputs: tuple[Literal["text", "images"], ...] = ("text",)
     aligns: bool = False
     alignment_loss: Loss = "chunked"
 

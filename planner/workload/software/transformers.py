@@ -14,7 +14,7 @@ TRANSFORMERS: Final = Software(
     version="transformers 5.23",
     log="pytorch",
     started_as=("transformers", "huggingface"),
-    training=TrainingSupport(aligns=True),
+    training=TrainingSupport(inputs=("text", "images"), aligns=True),
     serving=ServingSupport(
         networks=get_args(ModelKind),
         prompt_inputs=("text", "images"),

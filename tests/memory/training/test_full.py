@@ -36,6 +36,19 @@ def test_a_tied_embeddings_gradients_meet():
     assert backward["temporaries"] == 2 * 2 * 32_000 * 4096  # the dense gradient, and its sum with the head's
 
 
+def test_a_decoders_embedding_is_reached_before_the_encoder():
+    sizes = {"d_model": 64, "vocab_size": 2000, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128}
+    sizes |= {f"{side}_{name}": 2 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    bart = other("bart", sizes)
+    found = alive(snapshots(bart, sequence_length=16), "backward", "decoder's embedding")
+    # The head's gradient and the embedding's are added to a third one, while the encoder's layers are still saved.
+    assert found["temporaries"] == 2 * 2 * 2000 * 64
+    decoder = bart.main.groups[0].layer.parameters * 2
+    assert found["gradients"] == 2 * (2000 * 64 + decoder)
+    first = alive(snapshots(bart, sequence_length=16), "backward", "decoder's first layer")
+    assert 0 < found["activations"] < first["activations"]
+
+
 def test_frozen_positions_have_neither_gradients_nor_optimizer_states():
     sizes = {"d_model": 64, "vocab_size": 100, "max_position_embeddings": 512}
     sizes |= {f"{side}_{name}": 4 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}

@@ -54,7 +54,14 @@ def test_an_update_of_all_parameters_in_one_call_holds_copies_of_them():
 
 def test_the_backward_pass_leaves_the_decoder_before_it_reaches_the_first_layer_of_the_encoder():
     told = [one.explanation for one in snapshots(network("t5")).snapshots if one.name == "backward"]
-    order = ("at the head", "the last layer", "the decoder's first layer", "reached the first layer", "the embedding")
+    order = (
+        "at the head",
+        "last layer",
+        "decoder's first layer",
+        "decoder's embedding",
+        "first layer",
+        "the embedding",
+    )
     assert all(words in one for words, one in zip(order, told, strict=True))
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from small_models import MIXTRAL, llama, other
+from small_models import MIXTRAL, bundled, llama, other
 from timed_steps import Timed, spread
 
 from planner.hardware.gpu import Gpu
@@ -210,3 +210,16 @@ def test_the_resource_that_takes_most_of_the_time_is_the_bound(
     bound: str, cards_: tuple[str, int], fields: dict[str, Any], timed: Timed
 ) -> None:
     assert timed(llama(), cards_, **fields).bound == bound
+
+
+def test_a_frozen_tower_runs_without_a_backward_pass(timed: Timed) -> None:
+    model, card = bundled().models.model("Qwen/Qwen2.5-VL-7B-Instruct"), ("h100-sxm5-80gb", 1)
+    asked = {"images": 2, "method": "lora", "compute": "bf16", "sequence_length": 3000}
+    trained, frozen = (timed(model, card, frozen_vision=one, **asked) for one in ("none", "all"))
+    terms = {term.name: term for term in frozen.terms}
+    assert "images" not in {term.name for term in trained.terms}
+    assert frozen.seconds == pytest.approx(sum(term.exposed_seconds for term in frozen.terms), rel=1e-12)
+    # A forward pass alone takes half of what forward and backward take, whose weights have no gradients.
+    whole = {term.name: term.seconds for term in trained.terms}
+    less = whole["matrix_products"] + whole["attention"] - terms["matrix_products"].seconds - terms["attention"].seconds
+    assert 0.25 < terms["images"].seconds / less < 0.5

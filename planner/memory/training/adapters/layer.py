@@ -74,8 +74,11 @@ def _keeps_output(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
 
 
 def _copies_output_for_projection(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
-    """Return whether flash attention stores its output by head, so that the projection reads a copy."""
-    return isinstance(mixer, Attention) and mixer.heads_first and settings.formats.computed < 4 and not masked
+    """Return whether the projection reads a copy of the kernel's output: by head (flash), or of several images."""
+    if not isinstance(mixer, Attention):
+        return False
+    joined = mixer.joined and settings.attention == "sdpa"
+    return joined or (mixer.heads_first and settings.formats.computed < 4 and not masked)
 
 
 def _saved_by_output_projection(

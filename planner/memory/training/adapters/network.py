@@ -23,7 +23,10 @@ from planner.memory.training.autograd.network import (
     first_checkpoint_bytes,
     is_norm,
     last_projection_parameters,
+    layer_batch,
     shared_score_bytes,
+    stack_batch,
+    tower_end_bytes,
     trained_stacks,
 )
 from planner.memory.training.checkpointing import Checkpoints, saved_outputs, without_core_attention
@@ -36,7 +39,7 @@ from planner.memory.training.saved import (
     highest_point,
     saved_by_stacks,
 )
-from planner.models.architecture import Architecture, Attention, LatentAttention, Mlp, Moe, Stack
+from planner.models.architecture import Architecture, Attention, LatentAttention, Mlp, Moe, Stack, Tensor
 from planner.units import ceil_div
 
 
@@ -170,7 +173,7 @@ def saved_by_tuned_network(
     stacks: list[SavedActivations] = []
     batch = TokenBatch(sequences, 0)
     for stack in trained_stacks(architecture):
-        batch = TokenBatch(sequences, stack.token_count(length), batch.tokens)
+        batch = stack_batch(stack, sequences, length, batch.tokens)
         own = settings._replace(formats=_stack_formats(stack, settings.formats))
         begins = not any(before.first for before in stacks)
         edges = _saved_outside_layers(architecture, stack, tuning, own, batch, checkpoints, nothing_saved_before=begins)
@@ -209,7 +212,10 @@ def _saved_outside_layers(
     checkpointed, starts = checkpoints.kind != "none", tuning.starts_before
     norm = _edge_norm_bytes(stack, settings, trained=tuning.whole)
     before = norm * sum([1 for tensor in stack.before if is_norm(tensor, stack.hidden)]) if starts else 0
-    behind = every * _bytes_after_layers(architecture, stack, tuning, settings) // shards
+    if stack.images.count:
+        behind = _tower_end_bytes(stack, tuning, settings, batch)
+    else:
+        behind = every * _bytes_after_layers(architecture, stack, tuning, settings) // shards
     kept = SavedBytes(
         norms=every * before // shards + behind,
         scores=shared_score_bytes(stack, batch, formats.precision, settings.attention, checkpointed),
@@ -238,11 +244,12 @@ def _saved_with_layers(
     for tuned_layers in tuned:
         hidden, shards = tuned_layers.stack.hidden, tuned_layers.layer.stream_shards
         masked = needs_explicit_mask(tuned_layers.layer, batch.tokens, settings.attention)
+        own = layer_batch(tuned_layers.layer, batch)
         layer = saved_by_tuned_layer(tuned_layers.layer, hidden, settings, tuned_layers.tuning, masked)
-        each = layer.for_batch(*batch)
+        each = layer.for_batch(*own)
         largest = max(largest, each.total)
         checkpointed = checkpoints.kind != "none"
-        points += tuned_backward_points(tuned_layers, settings, layer, batch.tokens, checkpointed=checkpointed)
+        points += tuned_backward_points(tuned_layers, settings, layer, own.tokens, checkpointed=checkpointed)
         if checkpointed:
             stream = 0 if checkpoints.offloaded else settings.formats.stream * hidden // shards
             outputs = 0
@@ -255,7 +262,7 @@ def _saved_with_layers(
             continue
         if checkpoints.core_attention:
             layer = without_core_attention(layer, tuned_layers.layer, settings, masked)
-            whole, each = each, layer.for_batch(*batch)
+            whole, each = each, layer.for_batch(*own)
             recomputed = max(recomputed, whole.total - each.total)
         kept += each * tuned_layers.number
         layers.append((tuned_layers.number, layer))
@@ -278,6 +285,19 @@ def _kept_embedding_copies(stack: Stack) -> int:
     **Source**: transformers `PreTrainedModel.enable_input_require_grads`.
     """
     return 2 if len(stack.before) < 2 else 3
+
+
+def _tower_end_bytes(stack: Stack, tuning: Tuning, settings: LayerSettings, batch: TokenBatch) -> int:
+    """Return the bytes saved by the final norm and the projector of a vision tower."""
+    statuses, size = dict(tuning.behind), settings.formats.projected
+
+    def read_bytes(tensor: Tensor) -> int:
+        status = statuses[tensor.name]
+        used = ReaderCounts(int(status == "trained"), int(status == "adapted"), int(status == "frozen"))
+        return saved_input(settings, used, size).total
+
+    reached = any(layers.stack == stack for layers in tuning.layers) or tuning.starts_before
+    return tower_end_bytes(stack, batch, settings.formats.precision, read_bytes, reached=reached)
 
 
 def _edge_norm_bytes(stack: Stack, settings: LayerSettings, *, trained: bool) -> int:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from planner.errors import SpecError
+from planner.memory.training.autograd.network import is_run
 from planner.models.architecture import Architecture, LatentAttention, Layer, LayerGroup, Mlp, Moe, Stack, Tensor
 from planner.workload.choices import Method
 from planner.workload.training import Lora, Training
@@ -117,9 +118,6 @@ def count_readers(tuning: LayerTuning, places: tuple[int, ...]) -> ReaderCounts:
     return ReaderCounts(found.count("trained"), found.count("adapted"), found.count("frozen"))
 
 
-_TOWERS: Final = ("vision", "audio")
-
-
 class TunedLayers(NamedTuple):
     """A number of equal layers with the same trained tensors, which a gradient reaches."""
 
@@ -184,7 +182,7 @@ def _tuning_with_options(
         decodes = architecture.kind == "encoder-decoder" and stack is architecture.main
         entered = starts_before or checkpointed if decodes else reached
         tuned, reached, own = _tune_stack(stack, chosen, entered, gradient_from_decoder=decodes and reached)
-        if not (architecture.kind == "vision-language" and stack.name in _TOWERS):
+        if architecture.kind != "vision-language" or is_run(stack):
             layers += tuned
         trained += own
         behind = _trained_outside_layers(stack, chosen, behind=True)
@@ -239,7 +237,7 @@ class _TensorSelector:
 
     def _is_adapted(self, path: str, tensor: Tensor) -> bool:
         """Return whether a LoRA target names the linear layer at `path`."""
-        if self.lora is None or not is_linear(tensor):
+        if self.lora is None or tensor.frozen or not is_linear(tensor):
             return False
         self._seen.setdefault(path.removesuffix(".weight").rpartition(".")[2])
         if isinstance(self.lora.targets, str):

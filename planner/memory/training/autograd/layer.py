@@ -272,6 +272,7 @@ def _saved_by_attention(
     kept += _qk_norm_bytes(layer.norm, mixer, precision)
     if kernel == "fused":
         kept += _fused_output_bytes(mixer, precision, masked)
+        kept += size * q if mixer.joined and kind == "sdpa" else 0
         return SavedPerToken(attention=kept, scores=size if masked else 0)
     if kernel == "math":
         return SavedPerToken(attention=kept + (4 - size) * 3 * q, scores=4 * mixer.heads)

@@ -1,5 +1,6 @@
 """Activations that a whole network saves for the backward pass, and gradients alive inside it, in full fine-tuning."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Final, NamedTuple
@@ -195,14 +196,14 @@ def saved_by_network(
     stacks: list[SavedActivations] = []
     batch = TokenBatch(sequences, 0)
     for stack in trained_stacks(architecture):
-        batch = TokenBatch(sequences, stack.token_count(length), batch.tokens)
+        batch = stack_batch(stack, sequences, length, batch.tokens)
         stacks.append(_saved_by_stack(architecture, stack, batch, precision, attention, checkpointed))
     saved = saved_by_stacks(stacks[-1:], precision.parameter_bytes)
     if len(stacks) == 1:
         return saved
     # The encoder runs before it: its layers, their saved activations, and the gradient of its output.
     encoder, decoder = saved_by_stacks(stacks[:-1], precision.parameter_bytes), architecture.main
-    output = sequences * batch.encoder_tokens * decoder.hidden * precision.residual_bytes
+    output = _encoder_output_tokens(architecture, batch) * decoder.hidden * precision.residual_bytes
     shared = shared_score_bytes(decoder, batch, precision, attention, checkpointed)
     return saved._replace(
         kept=encoder.kept + saved.kept,
@@ -226,6 +227,13 @@ def _saved_by_stack(
     total_tokens, shards = batch.total_tokens, stack.groups[0].layer.stream_shards
     before_each, behind_each = _bytes_outside_layers(stack, architecture, precision)
     before, behind = total_tokens * before_each // shards, total_tokens * behind_each // shards
+    if stack.images.count:
+        trained = not is_frozen(stack)
+        behind = tower_end_bytes(
+            stack, batch, precision, lambda one: 0 if one.frozen else precision.compute_bytes, reached=trained
+        )
+        if not trained:
+            return SavedActivations(SavedBytes(norms=behind), 0, BackwardPoint(0), 0, behind, (), 0)
     kept = SavedBytes(
         norms=before + behind,
         scores=shared_score_bytes(stack, batch, precision, attention, checkpointed),
@@ -276,7 +284,7 @@ def _saved_by_layers(
     for group in groups:
         masked = needs_explicit_mask(group.layer, batch.tokens, attention)
         per_token = saved_by_layer(group.layer, hidden, precision, attention, masked)
-        saved = per_token.for_batch(*batch)
+        saved = per_token.for_batch(*layer_batch(group.layer, batch))
         if checkpointed:
             inputs = group.count * total_tokens * hidden * precision.residual_bytes
             kept += SavedBytes(checkpoints=inputs // group.layer.stream_shards)
@@ -284,16 +292,82 @@ def _saved_by_layers(
             kept += saved * group.count
             layers.append((group.count, per_token))
         largest = max(largest, saved.total)
-        points += backward_points(group.layer, hidden, batch.tokens, precision, attention, checkpointed)
+        tokens = layer_batch(group.layer, batch).tokens
+        points += backward_points(group.layer, hidden, tokens, precision, attention, checkpointed)
     point = highest_point([point.for_tokens(total_tokens) for point in points], precision.parameter_bytes)
     return _SavedByLayers(kept, largest, point, tuple(layers))
 
 
 def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
-    """Return the stacks that run in a training step; vision and audio towers get no input."""
+    """Return the stacks that run in a training step; a tower before a language model runs if it gets images."""
     if architecture.kind != "vision-language":
         return architecture.stacks
-    return tuple(stack for stack in architecture.stacks if stack.name not in ("vision", "audio"))
+    return tuple(stack for stack in architecture.stacks if is_run(stack))
+
+
+def is_frozen(tower: Stack) -> bool:
+    """Return whether the layers of `tower` are not trained, and save nothing, since nothing before them is trained."""
+    return all(tensor.frozen for group in tower.groups for tensor in group.layer.tensors)
+
+
+def is_run(stack: Stack) -> bool:
+    """Return whether a training step of a vision-language model runs `stack`: towers run if they get images."""
+    return stack.images.count > 0 or stack.name not in ("vision", "audio")
+
+
+def stack_batch(stack: Stack, sequences: int, length: int, encoder_tokens: int = 0) -> TokenBatch:
+    """Return what `stack` reads of `sequences` × `length` tokens: as many tokens, or patches of the images in them.
+
+    Images that go through a tower with a mask for each pair of patches are one sequence (Pixtral).
+    """
+    images = stack.images
+    if not images.count:
+        return TokenBatch(sequences, stack.token_count(length), encoder_tokens)
+    count = sequences * images.count
+    return TokenBatch(1, count * images.patches) if images.packing == "masked" else TokenBatch(count, images.patches)
+
+
+def layer_batch(layer: Layer, batch: TokenBatch) -> TokenBatch:
+    """Return what the attention of `layer` reads of `batch` at once: sequences, or windows of images."""
+    mixer = layer.mixer
+    split = isinstance(mixer, Attention) and mixer.joined and mixer.window
+    return batch.within(split) if split else batch
+
+
+def image_token_count(tower: Stack, batch: TokenBatch) -> int:
+    """Return the tokens that the language model gets of the patches in `batch`."""
+    images = tower.images
+    return batch.total_tokens // images.patches * max(1, (images.patches - images.skipped) // (tower.merge or 1))
+
+
+def tower_end_bytes(
+    tower: Stack, batch: TokenBatch, precision: Precision, read_bytes: Callable[[Tensor], int], *, reached: bool
+) -> int:
+    """Return what a tower's final norms and its projector save; `reached` if a gradient continues to its layers.
+
+    `read_bytes` are those of an element that a product keeps of its input.
+
+    **Formula**: patches · what the norm of one saves; for each image token the inputs of products, and what the
+    activation between two of them reads.
+
+    **Source**: transformers 5.23 `LlavaMultiModalProjector`, `PatchMerger` of Qwen2-VL and similar classes.
+    """
+    found, tokens, norm = 0, image_token_count(tower, batch), tower.groups[0].layer.norm
+    linear = [tensor for tensor in tower.after if tensor.role == "linear"]
+    for tensor in tower.after:
+        if tensor.role == "norm" and not tensor.name.endswith("bias") and (reached or not tensor.frozen):
+            rows = batch.total_tokens * tower.hidden // tensor.size
+            found += rows * norm_bytes(norm, tensor.size, precision)
+    for tensor, following in zip(linear, (*linear[1:], None), strict=True):
+        reached = reached or not tensor.frozen
+        activated = following is not None and _parent(tensor) == _parent(following) and reached
+        found += tokens * (tensor.shape[1] * read_bytes(tensor) + activated * precision.compute_bytes * tensor.shape[0])
+    return found
+
+
+def _parent(tensor: Tensor) -> str:
+    """Return the name of the module that holds the layer of `tensor`."""
+    return tensor.name.rpartition(".")[0].rpartition(".")[0]
 
 
 def shared_score_bytes(
@@ -332,6 +406,14 @@ def _bias_tables(stack: Stack) -> int:
         for group in stack.groups
         if any("relative_attention_bias" in tensor.name for tensor in group.layer.tensors)
     )
+
+
+def _encoder_output_tokens(architecture: Architecture, batch: TokenBatch) -> int:
+    """Return how many tokens the decoder gets from what runs before it, given the decoder's `batch`."""
+    tower = architecture.stacks[0]
+    if not tower.images.count:
+        return batch.sequences * batch.encoder_tokens
+    return image_token_count(tower, stack_batch(tower, batch.sequences, 0))
 
 
 def _bytes_outside_layers(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:

@@ -267,6 +267,19 @@ _GPT_OSS_EXPERTS: Final = ExpertStyle(
 _ATTENTION_BIAS: Final = ("attention_bias", True)
 _HUNYUAN_NORMS: Final = partial(qk_norm_tensors, names=("query_layernorm", "key_layernorm"))
 
+_PHIMOE: Final = DecoderFamily(
+    frame=DecoderFrame(norm=LAYER, head_bias=("lm_head_bias", False)),
+    attention=BIASED._replace(pattern=same_window_pattern()),
+    feed_forwards=MIXTRAL_EXPERTS.blocks,
+    kv_heads=8,
+)
+
+
+def read_phimoe(fields: ConfigFields) -> Architecture:
+    """Read Phi-3.5-MoE, whose router selects two experts, whatever the file says (`sparsemixer`)."""
+    return _PHIMOE.read(fields.with_changes({"num_experts_per_tok": 2}))
+
+
 READERS: Final[Mapping[str, Reader]] = {
     "mixtral": DecoderFamily(
         attention=AttentionStyle(pattern=same_window_pattern()), feed_forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8
@@ -274,12 +287,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "minimax_m2": DecoderFamily(
         attention=AttentionStyle(qk_norm="all"), feed_forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8, head_dim=128
     ).read,
-    "phimoe": DecoderFamily(
-        frame=DecoderFrame(norm=LAYER, head_bias=("lm_head_bias", False)),
-        attention=BIASED._replace(pattern=same_window_pattern()),
-        feed_forwards=MIXTRAL_EXPERTS.blocks,
-        kv_heads=8,
-    ).read,
+    "phimoe": read_phimoe,
     "granitemoe": DecoderFamily(attention=BIASED, feed_forwards=GRANITE_EXPERTS.blocks).read,
     "granitemoeshared": DecoderFamily(
         attention=BIASED,

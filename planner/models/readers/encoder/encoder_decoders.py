@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from planner.models.architecture import Architecture, Layer, Mlp, Norm, Stack
+from planner.models.architecture import Architecture, Layer, LossInput, Mlp, Norm, Stack
 from planner.models.readers.blocks import (
     PLAIN_MLP,
     AttentionStyle,
@@ -72,6 +72,7 @@ class BartFamily(NamedTuple):
 
     `position_offset` is the number of extra rows of the position table; `sinusoidal` positions are computed once, as
     parameters that are frozen or as a buffer. `embedding_norm` follows the embedding and `final_norm` the last layer.
+    The loss reads logits to which a bias was added unless `loss_reads` says otherwise (M2M-100).
     """
 
     position_offset: int = 0
@@ -80,6 +81,7 @@ class BartFamily(NamedTuple):
     final_norm: bool = True
     positions: int = 1024
     activation: str = "gelu"
+    loss_reads: LossInput = "biased-logits"
 
     def read(self, fields: ConfigFields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
@@ -103,7 +105,7 @@ class BartFamily(NamedTuple):
             head=head.head,
             tied_head=head.tied,
             labels=head.labels,
-            loss_reads="biased-logits",
+            loss_reads=self.loss_reads,
             position_buffer_elements=2 * self._position_rows(fields) * hidden if self.sinusoidal == "buffer" else 0,
         )
 
@@ -319,7 +321,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "bart": BartFamily(position_offset=2, embedding_norm=True, final_norm=False).read,
     "blenderbot": BartFamily(positions=128).read,
     "blenderbot-small": BartFamily(embedding_norm=True, final_norm=False, positions=512).read,
-    "m2m_100": BartFamily(position_offset=2, sinusoidal="buffer", activation="relu").read,
+    "m2m_100": BartFamily(position_offset=2, sinusoidal="buffer", activation="relu", loss_reads="logits").read,
     "marian": BartFamily(sinusoidal="frozen", final_norm=False).read,
     "mbart": BartFamily(position_offset=2, embedding_norm=True).read,
     "pegasus": BartFamily(sinusoidal="frozen").read,

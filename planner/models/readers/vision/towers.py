@@ -269,7 +269,7 @@ def _mllama_embedding_tensors(fields: ConfigFields, hidden: int, rows: int, tile
 
 _QWEN_LAYER: Final = LayerStyle(
     attention=AttentionStyle(
-        prefix="attn.", names=("qkv", "proj"), bias=True, out_bias=True, dropout=0.0, fp32_rotation=True
+        prefix="attn.", names=("qkv", "proj"), bias=True, out_bias=True, dropout=0.0, fp32_rotation=True, joined=True
     ),
     mlp=PLAIN_MLP._replace(activation="quick_gelu"),
     norms=("norm1", "norm2"),
@@ -398,6 +398,7 @@ _INTERNVL: Final = TowerFamily(
         mlp=PLAIN_MLP,
         norms=("layernorm_before", "layernorm_after"),
         dropout=("hidden_dropout_prob", 0.0),
+        scaled=True,
     ),
     layer_tensors=lambda _, sizes: tensor("lambda_1", sizes.hidden) + tensor("lambda_2", sizes.hidden),
     named_streams=1,

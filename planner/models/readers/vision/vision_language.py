@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from planner.models.architecture import Architecture, Attention, Layer, Stack
 from planner.models.readers.attention_patterns import windowed_upper_layers
 from planner.models.readers.blocks import AttentionStyle, MlpStyle, StackSizes, attention_blocks, mlp_block, read_sizes
-from planner.models.readers.config_fields import ConfigFields, component_fields, config_defaults
+from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields, component_fields, config_defaults
 from planner.models.readers.decoder.assembly import (
     PRE_NORMS,
     QWEN_EXPERTS,
@@ -82,8 +82,9 @@ class CompositeFamily(NamedTuple):
     `states_vision`. `flat` files have the fields of the language model at the top level; `tied_by_text` means that the
     head is also tied if only the part on text says so. `merge` returns the number of patches per token; None if the
     language model has cross-attention to images. Where it `selects` features, a field says whether the prompt gets the
-    class token. `kept` are outputs of the tower's layers and tensors of an image's tokens that are alive while the
-    prompt is read, with `prompt_masks`. `decoder` is the class that is the language model alone, if there is one.
+    class token. `feature_layer` is the layer that the projector reads unless a field names another. `kept` are outputs
+    of the tower's layers and tensors of an image's tokens that are alive while the prompt is read, with
+    `prompt_masks`. `decoder` is the class that is the language model alone, if there is one.
 
     **Source**: the `forward` of these classes in transformers 5.23.
     """
@@ -98,6 +99,7 @@ class CompositeFamily(NamedTuple):
     flat: bool = False
     merge: Merge | None = lambda *_: 1
     selects: bool = False
+    feature_layer: int = -1
     kept: tuple[int, int] = (1, 1)
     prompt_masks: int = 0
     decoder: str | None = None
@@ -126,11 +128,20 @@ class CompositeFamily(NamedTuple):
                         kept_outputs=self.kept[0],
                         kept_features=self.kept[1],
                         prompt_masks=self.prompt_masks,
+                        unread_layers=self._unread_layers(fields, tower),
                     ),
                 ),
                 *text.stacks,
             ),
         )
+
+    def _unread_layers(self, fields: ConfigFields, tower: Stack) -> int:
+        """Return how many of the tower's last layers no feature is read from; 0 where several layers are read."""
+        if fields.is_list("vision_feature_layer"):
+            return 0
+        read = fields.integer("vision_feature_layer", default=self.feature_layer, low=-MAX_LAYERS, high=MAX_LAYERS)
+        # The first of the hidden states is what the layers read.
+        return max(0, -1 - read if read < 0 else tower.layer_count - read)
 
     def _text_fields(self, fields: ConfigFields) -> ConfigFields:
         if self.flat and not fields.has("text_config") and fields.has("hidden_size"):
@@ -205,6 +216,7 @@ _LLAVA: Final = CompositeFamily(
     states_text=True,
     states_vision=True,
     selects=True,
+    feature_layer=-2,
     kept=(2, 2),
 )
 _IDEFICS3: Final = CompositeFamily(

@@ -68,3 +68,10 @@ def test_gpt_oss_has_biases_unless_its_configuration_says_otherwise() -> None:
 
     assert len(biases()) == 1
     assert biases(attention_bias=False) == []
+
+
+def test_phi_moe_selects_two_experts_whatever_its_file_says() -> None:
+    blocks = [
+        group.layer.feed_forward for group in tiny("phimoe", num_experts_per_tok=1, num_local_experts=4).main.groups
+    ]
+    assert [block.top_k for block in blocks if isinstance(block, Moe)] == [2]

@@ -72,3 +72,5 @@ def test_sinusoidal_positions_are_frozen_or_in_no_checkpoint() -> None:
     assert found.position_buffer_elements == 2 * 52 * found.hidden
     assert [tensor.name for tensor in found.main.before] == ["shared.weight"]
     assert read("pegasus", BART).position_buffer_elements == 0
+    # No bias in fp32 is added to its logits, so that cross entropy computes their softmax in their own format.
+    assert (found.loss_reads, read("pegasus", BART).loss_reads) == ("logits", "biased-logits")
