@@ -105,6 +105,8 @@ class AllocationLedger(FakeTensorMode):
         self.events = 0
         self.uncounted_bytes = 0
         """Bytes of storages that were not recorded, as they are in host memory beside a card."""
+        self.counts_arrays = False
+        """Whether NumPy's memory counts: a network on a card has it there, and only the host's allocator has not."""
         self._is_paused = False
         self._end: type[BaseException] | None = None
         self.card_of_result: CardOf = lambda _args, _kwargs: 0
@@ -317,7 +319,11 @@ class AllocationLedger(FakeTensorMode):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 card = self.card_of_result(args, kwargs)
-                if card is None or (func.is_view and func is not _LIFT):
+                is_lifted = func is _LIFT
+                if is_lifted and not self.counts_arrays and not args[0].untyped_storage().resizable():
+                    storage.made_of = args[0]  # which holds the array, and whatever the array is made of
+                    card = None
+                if card is None or (func.is_view and not is_lifted):
                     # What is only viewed was not made by an operator: it is the memory of NumPy, or of a file.
                     self.uncounted_bytes += storage.nbytes()
                     self._watch_storage(storage, _UNCOUNTED)

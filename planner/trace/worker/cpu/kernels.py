@@ -347,7 +347,9 @@ def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     """
     left, right = args[-2:]
     copies_bytes = sum(
-        size_bytes(matrix) for matrix in (left, right) if matrix.dim() == 2 and not _is_row_or_column_major(matrix)
+        size_bytes(matrix)
+        for matrix in (left, right)
+        if matrix.dim() == 2 and matrix.layout is torch.strided and not _is_row_or_column_major(matrix)
     )
     if not is_half(right):
         return copies_bytes
