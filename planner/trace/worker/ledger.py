@@ -20,7 +20,7 @@ from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.fake_tensors.derivatives import AutogradInPlace
 from planner.trace.worker.fake_tensors.eager_behavior import (
     correct_storage_sizes,
-    mask_positions_bytes,
+    index_bytes,
 )
 from planner.trace.worker.fake_tensors.values import KnownValues
 
@@ -70,6 +70,7 @@ _UNLABELED: Final = -1
 _UNCOUNTED: Final = -1
 _COMPOSED: Final = frozenset(getattr(torch.ops.aten, name).default for name in ("linear", "matmul", "item"))
 """Operators that reach a dispatch mode whole where autograd is not asked, as in jagged and new tensors."""
+_META: Final = torch.device("meta")
 _LIFT: Final = torch.ops.aten.lift_fresh.default
 _SAVING_PHASES: Final = ("forward", "loss")
 _GENERATION_PHASES: Final = ("prefill", "decode")
@@ -166,7 +167,7 @@ class AllocationLedger(FakeTensorMode):
         self._autograd.observe_result(func, result)
         self._flops.count_operator(func, args, kwargs, result)
         self.record_result(result, func, args, kwargs)
-        hidden = self._hidden_bytes(func, args, kwargs, result) + mask_positions_bytes(func, args, result)
+        hidden = self._hidden_bytes(func, args, kwargs, result) + index_bytes(func, args, result)
         if hidden and (card := self.card_of_result(args, kwargs)) is not None:
             self._free(self._record_allocation(hidden, func, "inside the kernel", card))
         return result
@@ -308,23 +309,27 @@ class AllocationLedger(FakeTensorMode):
                 self._category[-1] = self._category[before]
                 self._module[-1] = self._module[before]
 
-    def record_result(self, result: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Record an allocation for each new storage in an operator's result."""
+    def record_result(
+        self, result: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, is_part: bool = False
+    ) -> None:
+        """Record an allocation for each new storage in an operator's result, which may be part of a sparse tensor."""
         if isinstance(result, torch.Tensor):
             if result.layout is torch.sparse_coo:
                 with self.unrecorded():
                     parts = result._indices(), result._values()
-                self.record_result(parts, func, args, kwargs)
+                self.record_result(parts, func, args, kwargs, is_part=True)
                 return
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 card = self.card_of_result(args, kwargs)
+                if getattr(result, "fake_device", None) == _META:
+                    card = None
                 is_lifted = func is _LIFT
                 if is_lifted and not self.counts_arrays and not args[0].untyped_storage().resizable():
                     storage.made_of = args[0]  # which holds the array, and whatever the array is made of
                     card = None
-                if card is None or (func.is_view and not is_lifted):
-                    # What is only viewed was not made by an operator: it is the memory of NumPy, or of a file.
+                if card is None or (func.is_view and not is_lifted and not is_part):
+                    # What is only viewed, as a transposed sparse tensor is not, was not made by an operator: it is the memory of NumPy, or of a file.
                     self.uncounted_bytes += storage.nbytes()
                     self._watch_storage(storage, _UNCOUNTED)
                     return
@@ -332,7 +337,7 @@ class AllocationLedger(FakeTensorMode):
                 self._watch_storage(storage, self._record_allocation(storage.nbytes(), func, shape, card))
         elif isinstance(result, tuple | list):
             for value in result:
-                self.record_result(value, func, args, kwargs)
+                self.record_result(value, func, args, kwargs, is_part=is_part)
 
     def _watch_storage(self, storage: torch.UntypedStorage, entry: int) -> None:
         """Record the free of `entry` when PyTorch releases `storage`."""
