@@ -198,6 +198,10 @@ class AllocationLedger(FakeTensorMode):
         with unset_fake_temporarily(), torch.device("cpu"), _RecordedOperators(self):
             yield
 
+    def forget_values(self, values: Iterable[Any]) -> None:
+        """Forget the values of the tensors among `values`, which code that is not run would change."""
+        self._values.forget(values)
+
     def observe_use_counts(self) -> None:
         """Observe PyTorch's reference counts while this mode, and the modes entered after it, are active."""
         self._autograd.observe_use_counts()

@@ -260,7 +260,7 @@ _BY_TEXT: Final = (
     (r"Could not run '(?:aten::)?(\S+)' with arguments from", _OPERATOR),
     (r"torch\._C' has no attribute|No module named 'torch\._C|dummy base class", _NOT_ON_CARD),
     (r"compiled with CUDA|support for cuda|ATen_cuda", _NOT_ON_CARD),
-    (r"No CUDA GPUs are available|Found no NVIDIA driver", _NOT_ON_CARD),
+    (r"No CUDA GPUs are available|Found no NVIDIA driver|libcuda", _NOT_ON_CARD),
     (r"data pointer|data_ptr|data is not allocated|_share_fd_|Not available for 'meta'|OpaqueTensorImpl", _NO_DATA),
 )
 """Refusals by a pattern of the error's class and text."""

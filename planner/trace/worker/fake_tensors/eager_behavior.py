@@ -22,6 +22,7 @@ _pool = torch.max_pool1d
 _align = torch.ctc_loss
 _generator_state = torch.get_rng_state
 _module_to = nn.Module.to
+_data_address = torch.UntypedStorage.data_ptr
 
 
 @contextmanager
@@ -44,6 +45,7 @@ def eager_behavior() -> Iterator[None]:
         (FakeTensor, "get_nested_int", _nested_int),
         (torch.Tensor, "share_memory_", lambda tensor: tensor),
         (torch.Tensor, "is_shared", lambda _tensor: True),
+        (torch.UntypedStorage, "data_ptr", _address),
     )
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
@@ -245,6 +247,11 @@ def _to_empty(module: nn.Module, *, device: Any, recurse: bool = True) -> nn.Mod
             if buffer is not None:
                 part._buffers[name] = torch.empty_like(buffer, device=device)
     return module
+
+
+def _address(storage: torch.UntypedStorage) -> int:
+    """Return the address of a storage, of itself where it has no data: files and modules find shared ones by it."""
+    return storage._cdata if storage.device.type == "meta" else _data_address(storage)
 
 
 def _to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:

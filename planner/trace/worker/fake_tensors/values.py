@@ -445,7 +445,7 @@ class KnownValues:
             values = values[1:]
         assumed = self._inputs_assumed(values)
         if assumed is None and not traits.is_random:
-            self._forget(changed)
+            self.forget(changed)
             return
         with unset_fake_temporarily(), torch.no_grad():
             if assumed is not None and all(tensor.numel() <= _MAX_ELEMENTS for tensor in changed):
@@ -457,11 +457,11 @@ class KnownValues:
                     return
             elif traits.is_random:
                 self._lose_random_state(kwargs)
-        self._forget(changed)
+        self.forget(changed)
 
-    def _forget(self, tensors: Iterable[torch.Tensor]) -> None:
+    def forget(self, values: Iterable[Any]) -> None:
         """Forget the values of tensors that something unknown was written to."""
-        for tensor in tensors:
+        for tensor in _flat_tensors(values):
             if tensor.layout is torch.strided:
                 self._values.pop(tensor.untyped_storage(), None)
 
