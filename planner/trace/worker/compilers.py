@@ -56,7 +56,7 @@ class Compilation:
             stack.enter_context(patched_attributes(torch.compiler, cudagraph_mark_step_begin=lambda: None))
             stack.enter_context(patched_attributes(_loop_module, while_loop=_run_loop))
             stack.enter_context(patched_attributes(torch._higher_order_ops, while_loop=_run_loop))
-            changes = {"torch.utils.cpp_extension": _refused_extensions, "triton.runtime.jit": _unrun_kernels}
+            changes = {"torch.utils.cpp_extension": _refused_extensions, "triton.runtime.jit": unrun_kernels}
             stack.enter_context(changed_on_import(changes))
             for operator, fused in _FUSED_KERNELS.items():
                 operator.python_key_table[AllocationLedger] = self._flex_kernel(operator, fused)
@@ -119,7 +119,7 @@ def _refused_extensions(module: Any) -> AbstractContextManager[None]:
     return patched_attributes(module, load=refuse, load_inline=refuse)
 
 
-def _unrun_kernels(module: Any) -> AbstractContextManager[None]:
+def unrun_kernels(module: Any) -> AbstractContextManager[None]:
     """Launch no kernel of Triton: it writes into tensors that its caller makes, and allocates nothing itself."""
 
     def launcher(_kernel: object, _grid: object) -> Callable[..., None]:

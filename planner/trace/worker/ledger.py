@@ -238,8 +238,7 @@ class AllocationLedger(FakeTensorMode):
 
     def _storages(self, tensor: torch.Tensor) -> list[torch.UntypedStorage]:
         """Return the storages of a tensor, or of what is inside one without: a shard, rows, positions and values."""
-        while is_functorch_wrapped_tensor(tensor):
-            tensor = get_unwrapped(tensor)
+        tensor = unwrapped(tensor)
         if tensor.layout is torch.sparse_coo:
             with self.unrecorded():
                 return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
@@ -452,6 +451,13 @@ class _RecordedOperators(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         self._ledger.record_result(result, func, args, kwargs or {})
         return result
+
+
+def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor inside those of `torch.func`'s transforms, which have no storage of their own."""
+    while is_functorch_wrapped_tensor(tensor):
+        tensor = get_unwrapped(tensor)
+    return tensor
 
 
 def _operator_name(func: Any) -> str:
