@@ -232,8 +232,9 @@ class AllocationLedger(FakeTensorMode):
         return next((self._card[entry] for entry in self._entries(tensor)), None)
 
     def _entries(self, tensor: torch.Tensor) -> list[int]:
-        """Return the entries of what holds the elements of `tensor`, as far as it is counted."""
-        found = (self._alive.get(storage._cdata, _UNCOUNTED) for storage in self._storages(tensor))
+        """Return the entries of what holds the elements of `tensor`, as far as it is counted, or held them before."""
+        keys = (storage._cdata for storage in self._storages(tensor))
+        found = (self._alive.get(key, self._emptied.get(key, _UNCOUNTED)) for key in keys)
         return [entry for entry in found if entry != _UNCOUNTED]
 
     def _storages(self, tensor: torch.Tensor) -> list[torch.UntypedStorage]:

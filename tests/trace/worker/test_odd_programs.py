@@ -122,6 +122,7 @@ net(x).sum().backward()
 a = net.state_dict()
 assert len({value.untyped_storage().data_ptr() for value in a.values()}) == 4
 assert net[0].weight.t().untyped_storage().data_ptr() == a['0.weight'].untyped_storage().data_ptr()
+assert net[0].weight[2:].data_ptr() - a['0.weight'].data_ptr() == 2 * 256 * 4
 """,
     "sparse gradients": """
 e, bags = nn.Embedding(4096, 64, sparse=True), nn.EmbeddingBag(512, 64, sparse=True, mode='sum')

@@ -23,6 +23,8 @@ _align = torch.ctc_loss
 _generator_state = torch.get_rng_state
 _module_to = nn.Module.to
 _data_address = torch.UntypedStorage.data_ptr
+_NO_MEMORY: Final = 1 << 62
+"""Bit of addresses that no process has, on any processor."""
 
 
 @contextmanager
@@ -46,6 +48,7 @@ def eager_behavior() -> Iterator[None]:
         (torch.Tensor, "share_memory_", lambda tensor: tensor),
         (torch.Tensor, "is_shared", lambda _tensor: True),
         (torch.UntypedStorage, "data_ptr", _address),
+        (FakeTensor, "data_ptr", _data_ptr),
     )
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
@@ -250,8 +253,13 @@ def _to_empty(module: nn.Module, *, device: Any, recurse: bool = True) -> nn.Mod
 
 
 def _address(storage: torch.UntypedStorage) -> int:
-    """Return the address of a storage, of itself where it has no data: files and modules find shared ones by it."""
-    return storage._cdata if storage.device.type == "meta" else _data_address(storage)
+    """Return the address of a storage, where it has no data one that nothing can read: shared ones are found by it."""
+    return _NO_MEMORY | storage._cdata if storage.device.type == "meta" else _data_address(storage)
+
+
+def _data_ptr(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's first element, by which views are told apart."""
+    return _address(tensor.untyped_storage()) + int(tensor.storage_offset()) * tensor.dtype.itemsize
 
 
 def _to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
