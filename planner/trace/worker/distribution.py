@@ -13,8 +13,8 @@ from unittest.mock import patch
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch._prims import rng_prims
 from torch._C._distributed_c10d import GradBucket
+from torch._prims import rng_prims
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 

@@ -326,14 +326,15 @@ class AllocationLedger(FakeTensorMode):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 card = self.card_of_result(args, kwargs)
-                if getattr(result, "fake_device", None) == _META:
-                    card = None
                 is_lifted = func is _LIFT
                 if is_lifted and not self.counts_arrays and not args[0].untyped_storage().resizable():
                     storage.made_of = args[0]  # which holds the array, and whatever the array is made of
                     card = None
+                elif getattr(result, "fake_device", None) == _META:
+                    card = None
                 if card is None or (func.is_view and not is_lifted and not is_part):
-                    # What is only viewed, as a transposed sparse tensor is not, was not made by an operator: it is the memory of NumPy, or of a file.
+                    # What is only viewed was not made by an operator: it is the memory of NumPy, or of a file. The
+                    # parts of a sparse tensor were, as it is transposed into a new one.
                     self.uncounted_bytes += storage.nbytes()
                     self._watch_storage(storage, _UNCOUNTED)
                     return

@@ -1,5 +1,6 @@
 """Running a script unchanged, as `__main__` of one rank that loads its own data, with its steps seen from outside."""
 
+import builtins
 import inspect
 import io
 import itertools
@@ -370,6 +371,7 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
         for context in (
             _command_line(target),
             _terminal(),
+            _notebook(target, watcher.add_note),
             scratch_files(watcher.add_note),
             checkpoints_without_data(),
             launched_rank(target, ledger, watcher.add_note),
@@ -458,6 +460,28 @@ def _terminal() -> Iterator[None]:
         return original_popen(command, *args, **kwargs)
 
     with patched_attributes(os, popen=popen, get_terminal_size=lambda *_: _TERMINAL_SIZE):
+        yield
+
+
+class _NoNotebook:
+    """The shell of a notebook that was exported as a script: it leaves out every magic command, and tells so."""
+
+    def __init__(self, add_note: Callable[[str], None]) -> None:
+        self._add_note = add_note
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def leave_out(*command: object, **_: object) -> None:
+            self._add_note(f"A command of the notebook is left out: {' '.join(map(str, command)) or name}.")
+
+        return leave_out
+
+
+@contextmanager
+def _notebook(target: Target, add_note: Callable[[str], None]) -> Iterator[None]:
+    """Let an exported notebook call `get_ipython`; others may ask for it to find whether they run in one."""
+    is_exported = target.kind == "script" and "get_ipython()" in Path(target.place).read_text(errors="ignore")
+    names = {"get_ipython": lambda: _NoNotebook(add_note)} if is_exported else {}
+    with patched_attributes(builtins, **names):
         yield
 
 

@@ -238,7 +238,7 @@ def weights_by_name(add_note: AddNote) -> Iterator[None]:
                     "transformers.tokenization_utils_base": _complete_tokenizers,
                     "transformers.modeling_utils": lambda module: _built_networks(module.PreTrainedModel, add_note),
                     "timm.models._builder": lambda module: _without_timm_weights(module, add_note),
-                    "torch.utils.tensorboard.writer": lambda module: _without_graphs(module, add_note),
+                    "torch.utils.tensorboard.writer": lambda module: without_graphs(module, add_note),
                 }
             )
         )
@@ -349,7 +349,7 @@ def _without_timm_weights(module: Any, add_note: AddNote) -> AbstractContextMana
     return patched_attributes(module, load_pretrained=load_pretrained)
 
 
-def _without_graphs(module: Any, add_note: AddNote) -> AbstractContextManager[None]:
+def without_graphs(module: Any, add_note: AddNote) -> AbstractContextManager[None]:
     """Run a network once where TensorBoard would draw it, for which TorchScript needs data.
 
     **Source**: `graph` in torch/utils/tensorboard/_pytorch_graph.py, which traces it in evaluation mode.

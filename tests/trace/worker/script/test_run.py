@@ -249,3 +249,11 @@ def test_a_progress_bar_learns_the_size_of_the_terminal(tmp_path):
     asked = "import os\nrows, columns = map(int, os.popen('stty size', 'r').read().split())\n"
     recording = traced(script(tmp_path, asked + "assert columns == os.get_terminal_size().columns" + LOOP))
     assert recording.parameters
+
+
+def test_an_exported_notebook_runs_without_its_commands(tmp_path):
+    commands = "get_ipython().system('pip install -q torch')\nget_ipython().run_line_magic('matplotlib', 'inline')\n"
+    recording = traced(script(tmp_path, commands + LOOP))
+    assert "A command of the notebook is left out: pip install -q torch." in recording.notes
+    with pytest.raises(NameError, match="get_ipython"):
+        traced(script(tmp_path, "print(get_ipython)\n" + LOOP))
