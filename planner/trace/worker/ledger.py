@@ -323,7 +323,7 @@ class AllocationLedger(FakeTensorMode):
                     parts = result._indices(), result._values()
                 self.record_result(parts, func, args, kwargs, is_part=True)
                 return
-            storage = result.untyped_storage()
+            storage: Any = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 card = self.card_of_result(args, kwargs)
                 is_lifted = func is _LIFT

@@ -26,6 +26,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.errors import TraceError
 from planner.trace.launcher import launcher_environment, launcher_notes
@@ -57,8 +58,9 @@ class ScriptModules:
     """The roots of the modules that a script calls, by name, as long as they live."""
 
     def __init__(self) -> None:
-        self._parents: weakref.WeakKeyDictionary[nn.Module, weakref.ref[nn.Module]] = weakref.WeakKeyDictionary()
-        self._names: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+        # By identity: a metric of torchmetrics is a module of which a comparison makes another.
+        self._parents = WeakIdKeyDictionary()
+        self._names = WeakIdKeyDictionary()
         self.calls: list[tuple[int, bool]] = []
         """Outermost calls so far: the identity of the module, and whether it was in training mode."""
 
@@ -69,10 +71,11 @@ class ScriptModules:
 
     def root_of(self, module: nn.Module) -> nn.Module:
         """Return the outermost module that `module` is a part of."""
-        seen = set()
-        while module not in seen and (reference := self._parents.get(module)) and (parent := reference()) is not None:
-            seen.add(module)
+        seen, parent = set[int](), module
+        while parent is not None and id(parent) not in seen:
             module = parent
+            seen.add(id(module))
+            parent = self._parents.get(module, lambda: None)()
         return module
 
     def add(self, root: nn.Module) -> str | None:
