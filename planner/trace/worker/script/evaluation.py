@@ -71,8 +71,8 @@ class _Passes:
         self._last: object = None
         self._held: Holdings | None = None
         self._passes = self._same = 0
-        self._shapes: object = None
-        self._repeating = set[object]()
+        self._form: tuple[object, ...] = ()
+        self._repeating = set[tuple[object, ...]]()
         self._is_watched = True
 
     def __iter__(self) -> Iterator[Any]:
@@ -82,19 +82,19 @@ class _Passes:
         if self._is_watched:
             self._compare_pass(sys._getframe(1))
         value = self._next_other() if self._repeating else next(self._values)
-        self._shapes = tuple(_shapes_in(value, set()))
+        self._form = _form_of(value)
         self._passes += 1
         return value
 
     def _next_other(self) -> Any:
-        """Return the next value whose pass may differ: one of other shapes, or the last one if it has no shapes."""
+        """Return the next value whose pass may differ: one of another form, or the last one if it has none."""
         last = []
         for _ in range(_MOST_LEFT_OUT):
             value = next(self._values, _END)
             if value is _END:
                 break
-            shapes = tuple(_shapes_in(value, set()))
-            if shapes not in self._repeating:
+            form = _form_of(value)
+            if form not in self._repeating:
                 return value
             self._loops.add_note(
                 f"The evaluation loop at {self._place} was shortened: after {_SAME_PASSES} passes in a row that used "
@@ -102,7 +102,7 @@ class _Passes:
             )
             if self._range is not None:
                 value, self._values = self._range[-1], iter(())
-            last = [] if shapes else [value]
+            last = [] if form else [value]
             del value
         self._values = iter(())
         if not last:
@@ -121,22 +121,30 @@ class _Passes:
             held = holdings_of(frame)
             self._is_watched = held is not None and (self._held is None or not held.has_kept(self._held))
             self._same, self._held = self._same + 1, held
-        if self._same == _SAME_PASSES and self._is_watched:
-            self._repeating.add(self._shapes)
+        if not self._is_watched:
+            self._repeating.clear()
+        elif self._same == _SAME_PASSES:
+            self._repeating.add(self._form)
         self._begin, self._last = (len(calls), ledger.count), made
 
 
-def _shapes_in(value: Any, seen: set[int]) -> Iterator[object]:
-    """Yield the shapes of the tensors and arrays in `value`, and how long its texts are."""
-    if isinstance(value, str | bytes):
-        yield len(value)
-    elif id(value) not in seen:
-        seen.add(id(value))
-        if hasattr(value, "shape"):
-            yield tuple(value.shape), str(value.dtype)
-        else:
-            for inner in contained_values(value):
-                yield from _shapes_in(inner, seen)
+def _form_of(value: Any) -> tuple[object, ...]:
+    """Return the shapes of the tensors, arrays and images in `value`; where there are none, its texts, as of paths."""
+    shapes, texts, seen, waiting = list[object](), list[object](), set[int](), [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str | bytes):
+            texts.append(inner)
+        elif id(inner) not in seen:
+            seen.add(id(inner))
+            form = next(
+                (form for name in ("shape", "size") if isinstance(form := getattr(inner, name, None), tuple)), None
+            )
+            if form is None:
+                waiting += contained_values(inner)
+            else:
+                shapes.append((tuple(form), str(getattr(inner, "dtype", ""))))
+    return tuple(shapes or texts)
 
 
 class _WatchedLoops(ast.NodeTransformer):

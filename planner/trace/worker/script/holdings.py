@@ -1,4 +1,4 @@
-"""What the variables of a script hold beside tensors, counted: numbers, other values in containers, bytes of arrays."""
+"""Counts of the values that the variables of a script hold beside tensors: numbers, others, bytes of arrays."""
 
 import gc
 import inspect

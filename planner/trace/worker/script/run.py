@@ -85,8 +85,8 @@ class ScriptModules:
         title = type(root).__name__
         taken = set(self._names.values())
         names = itertools.chain((title,), (f"{title} {number}" for number in itertools.count(2)))
-        self._names[root] = next(name for name in names if name not in taken)
-        return self._names[root]
+        name = self._names[root] = next(name for name in names if name not in taken)
+        return name
 
     def named(self) -> dict[str, nn.Module]:
         """Return the roots by name, in the order in which they were called first."""

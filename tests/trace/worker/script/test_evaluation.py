@@ -114,3 +114,9 @@ def test_an_iterator_with_a_name_is_left_to_the_script(tmp_path):
     source = evaluating().replace("in range(int(sys.argv[1]))", "in numbers").replace("range(3)", "range(1)")
     request = script(tmp_path, f"numbers = iter(range(40))\n{source}assert passes == 40\n")
     assert not ended_loops(traced(request))
+
+
+def test_what_a_text_stands_for_is_not_known_so_that_its_pass_is_run(tmp_path):
+    source = evaluating().replace("range(int(sys.argv[1]))", "[f'{number:04}.png' for number in range(20)]")
+    source = source.replace("number % 50", "int(number[:4])").replace("range(3)", "range(1)") + "assert passes == 20\n"
+    assert not ended_loops(traced(script(tmp_path, source)))
