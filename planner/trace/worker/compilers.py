@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 from torch._C import DispatchKey
+from torch._subclasses.fake_tensor import FakeTensor
 
 from planner.trace.analysis.live_memory import alive_at, live_memory
 from planner.trace.recording import CATEGORIES, Allocations, TraceDifference
@@ -55,7 +56,8 @@ class Compilation:
             stack.enter_context(patched_attributes(torch.compiler, cudagraph_mark_step_begin=lambda: None))
             stack.enter_context(patched_attributes(_loop_module, while_loop=_run_loop))
             stack.enter_context(patched_attributes(torch._higher_order_ops, while_loop=_run_loop))
-            stack.enter_context(changed_on_import({"torch.utils.cpp_extension": _refused_extensions}))
+            changes = {"torch.utils.cpp_extension": _refused_extensions, "triton.runtime.jit": unrun_kernels}
+            stack.enter_context(changed_on_import(changes))
             for operator, fused in _FUSED_KERNELS.items():
                 operator.python_key_table[AllocationLedger] = self._flex_kernel(operator, fused)
                 stack.callback(operator.python_key_table.pop, AllocationLedger)
@@ -115,3 +117,18 @@ def _refused_extensions(module: Any) -> AbstractContextManager[None]:
         raise UntraceableError(*EXTENSION)
 
     return patched_attributes(module, load=refuse, load_inline=refuse)
+
+
+def unrun_kernels(module: Any) -> AbstractContextManager[None]:
+    """Launch no kernel of Triton: it writes into tensors that its caller makes, and allocates nothing itself."""
+
+    def launcher(_kernel: object, _grid: object) -> Callable[..., None]:
+        def launch(*args: Any, **kwargs: Any) -> None:
+            values = [*args, *kwargs.values()]
+            ledger = next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None)
+            if isinstance(ledger, AllocationLedger):
+                ledger.forget_values(values)
+
+        return launch
+
+    return patched_attributes(module.KernelInterface, __getitem__=launcher)

@@ -5,7 +5,7 @@ gathered parameters of the running units.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
@@ -14,13 +14,16 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch._C._distributed_c10d import GradBucket
+from torch._prims import rng_prims
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from planner.errors import TraceError
 from planner.trace.request import TraceParallel
 from planner.trace.worker.build import repeating_blocks
+from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.ledger import AllocationLedger
+from planner.trace.worker.script.host import changed_on_import
 
 _SHAPE_INFERENCE: Final = "_propagate_tensor_meta_non_cached"
 
@@ -47,9 +50,48 @@ def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[Di
 def one_of_ranks(ledger: AllocationLedger) -> Iterator[None]:
     """Let one rank run replicated and sharded modules without the others, and record what they resize."""
     with ExitStack() as stack:
-        for context in (_recorded_resizes(ledger), _unrecorded_shape_inference(ledger), _without_replica_checks()):
+        for context in (
+            *(_recorded_resizes(ledger), _unrecorded_shape_inference(ledger), _random_shards(), _numbered_cards()),
+            _without_replica_checks(),
+        ):
             stack.enter_context(context)
         yield
+
+
+@contextmanager
+def _random_shards() -> Iterator[None]:
+    """Run the operator that fills a rank's shard with its part of the random numbers of all."""
+    operator: Any = getattr(rng_prims, "run_dtensor_rng_op", None)
+    if operator is None:  # in versions of PyTorch that set the generator's state around the operator
+        yield
+        return
+
+    def run(
+        ledger: AllocationLedger, _start: int, _end: int, fill: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        with ledger:
+            return fill(*args, **kwargs)
+
+    operator.python_key_table[AllocationLedger] = run
+    try:
+        yield
+    finally:
+        del operator.python_key_table[AllocationLedger]
+
+
+def _numbered_cards() -> AbstractContextManager[None]:
+    """Let the first version of FSDP take a card's number, which it would ask the driver about."""
+
+    def changed(module: Any) -> AbstractContextManager[None]:
+        original = module.FullyShardedDataParallel.__init__
+
+        def init(sharded: Any, *args: Any, device_id: Any = None, **kwargs: Any) -> None:
+            device = torch.device("cuda", device_id) if isinstance(device_id, int) else device_id
+            original(sharded, *args, device_id=device, **kwargs)
+
+        return patched_attributes(module.FullyShardedDataParallel, __init__=init)
+
+    return changed_on_import({"torch.distributed.fsdp.fully_sharded_data_parallel": changed})
 
 
 @contextmanager

@@ -158,6 +158,7 @@ def _recorded(request: TraceRequest, progress: ReportProgress, assumed: dict[str
     )
     values = KnownValues(assumptions)
     ledger = AllocationLedger(values, call_sites, flops, operators.hidden_bytes)
+    ledger.counts_arrays = request.device == "cuda"
     watcher = Bookkeeper(ledger, call_sites, flops, progress, request, notes)
     with ExitStack() as stack:
         distribute = None

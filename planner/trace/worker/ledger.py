@@ -20,7 +20,7 @@ from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.fake_tensors.derivatives import AutogradInPlace
 from planner.trace.worker.fake_tensors.eager_behavior import (
     correct_storage_sizes,
-    mask_positions_bytes,
+    index_bytes,
 )
 from planner.trace.worker.fake_tensors.values import KnownValues
 
@@ -70,6 +70,7 @@ _UNLABELED: Final = -1
 _UNCOUNTED: Final = -1
 _COMPOSED: Final = frozenset(getattr(torch.ops.aten, name).default for name in ("linear", "matmul", "item"))
 """Operators that reach a dispatch mode whole where autograd is not asked, as in jagged and new tensors."""
+_META: Final = torch.device("meta")
 _LIFT: Final = torch.ops.aten.lift_fresh.default
 _SAVING_PHASES: Final = ("forward", "loss")
 _GENERATION_PHASES: Final = ("prefill", "decode")
@@ -105,6 +106,8 @@ class AllocationLedger(FakeTensorMode):
         self.events = 0
         self.uncounted_bytes = 0
         """Bytes of storages that were not recorded, as they are in host memory beside a card."""
+        self.counts_arrays = False
+        """Whether NumPy's memory counts: a network on a card has it there, and only the host's allocator has not."""
         self._is_paused = False
         self._end: type[BaseException] | None = None
         self.card_of_result: CardOf = lambda _args, _kwargs: 0
@@ -164,7 +167,7 @@ class AllocationLedger(FakeTensorMode):
         self._autograd.observe_result(func, result)
         self._flops.count_operator(func, args, kwargs, result)
         self.record_result(result, func, args, kwargs)
-        hidden = self._hidden_bytes(func, args, kwargs, result) + mask_positions_bytes(func, args, result)
+        hidden = self._hidden_bytes(func, args, kwargs, result) + index_bytes(func, args, result)
         if hidden and (card := self.card_of_result(args, kwargs)) is not None:
             self._free(self._record_allocation(hidden, func, "inside the kernel", card))
         return result
@@ -194,6 +197,10 @@ class AllocationLedger(FakeTensorMode):
         """Make real tensors within the context, and record them like others: for numbers that decide what is run."""
         with unset_fake_temporarily(), torch.device("cpu"), _RecordedOperators(self):
             yield
+
+    def forget_values(self, values: Iterable[Any]) -> None:
+        """Forget the values of the tensors among `values`, which code that is not run would change."""
+        self._values.forget(values)
 
     def observe_use_counts(self) -> None:
         """Observe PyTorch's reference counts while this mode, and the modes entered after it, are active."""
@@ -225,14 +232,14 @@ class AllocationLedger(FakeTensorMode):
         return next((self._card[entry] for entry in self._entries(tensor)), None)
 
     def _entries(self, tensor: torch.Tensor) -> list[int]:
-        """Return the entries of what holds the elements of `tensor`, as far as it is counted."""
-        found = (self._alive.get(storage._cdata, _UNCOUNTED) for storage in self._storages(tensor))
+        """Return the entries of what holds the elements of `tensor`, as far as it is counted, or held them before."""
+        keys = (storage._cdata for storage in self._storages(tensor))
+        found = (self._alive.get(key, self._emptied.get(key, _UNCOUNTED)) for key in keys)
         return [entry for entry in found if entry != _UNCOUNTED]
 
     def _storages(self, tensor: torch.Tensor) -> list[torch.UntypedStorage]:
         """Return the storages of a tensor, or of what is inside one without: a shard, rows, positions and values."""
-        while is_functorch_wrapped_tensor(tensor):
-            tensor = get_unwrapped(tensor)
+        tensor = unwrapped(tensor)
         if tensor.layout is torch.sparse_coo:
             with self.unrecorded():
                 return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
@@ -306,19 +313,28 @@ class AllocationLedger(FakeTensorMode):
                 self._category[-1] = self._category[before]
                 self._module[-1] = self._module[before]
 
-    def record_result(self, result: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Record an allocation for each new storage in an operator's result."""
+    def record_result(
+        self, result: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, is_part: bool = False
+    ) -> None:
+        """Record an allocation for each new storage in an operator's result, which may be part of a sparse tensor."""
         if isinstance(result, torch.Tensor):
             if result.layout is torch.sparse_coo:
                 with self.unrecorded():
                     parts = result._indices(), result._values()
-                self.record_result(parts, func, args, kwargs)
+                self.record_result(parts, func, args, kwargs, is_part=True)
                 return
-            storage = result.untyped_storage()
+            storage: Any = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 card = self.card_of_result(args, kwargs)
-                if card is None or (func.is_view and func is not _LIFT):
-                    # What is only viewed was not made by an operator: it is the memory of NumPy, or of a file.
+                is_lifted = func is _LIFT
+                if is_lifted and not self.counts_arrays and not args[0].untyped_storage().resizable():
+                    storage.made_of = args[0]  # which holds the array, and whatever the array is made of
+                    card = None
+                elif getattr(result, "fake_device", None) == _META:
+                    card = None
+                if card is None or (func.is_view and not is_lifted and not is_part):
+                    # What is only viewed was not made by an operator: it is the memory of NumPy, or of a file. The
+                    # parts of a sparse tensor were, as it is transposed into a new one.
                     self.uncounted_bytes += storage.nbytes()
                     self._watch_storage(storage, _UNCOUNTED)
                     return
@@ -326,7 +342,7 @@ class AllocationLedger(FakeTensorMode):
                 self._watch_storage(storage, self._record_allocation(storage.nbytes(), func, shape, card))
         elif isinstance(result, tuple | list):
             for value in result:
-                self.record_result(value, func, args, kwargs)
+                self.record_result(value, func, args, kwargs, is_part=is_part)
 
     def _watch_storage(self, storage: torch.UntypedStorage, entry: int) -> None:
         """Record the free of `entry` when PyTorch releases `storage`."""
@@ -437,6 +453,13 @@ class _RecordedOperators(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         self._ledger.record_result(result, func, args, kwargs or {})
         return result
+
+
+def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor inside those of `torch.func`'s transforms, which have no storage of their own."""
+    while is_functorch_wrapped_tensor(tensor):
+        tensor = get_unwrapped(tensor)
+    return tensor
 
 
 def _operator_name(func: Any) -> str:

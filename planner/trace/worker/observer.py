@@ -27,11 +27,11 @@ def _walk_tensors(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
         return
-    for inner in _contained_values(value):
+    for inner in contained_values(value):
         yield from _walk_tensors(inner, seen)
 
 
-def _contained_values(value: Any) -> list[Any]:
+def contained_values(value: Any) -> list[Any]:
     """Return the values that `value` holds: items of a container, or attributes of a plain object."""
     if isinstance(value, Mapping):
         return list(value.values())

@@ -229,9 +229,8 @@ SAVING: Final = Refusal(
 _NOT_ON_CARD: Final = Refusal(
     "this asks the GPU's driver for something that no driver answers here", "Leave the call out of what is traced."
 )
-_MOVED_TO_META: Final = Refusal(
-    "a module is moved to the meta device after it was built, or from it",
-    "Build it there, within torch.device('meta'), and make its tensors with to_empty.",
+_MOVED_FROM_META: Final = Refusal(
+    "a module is moved from the meta device, where it has no data", "Make its tensors with to_empty(device=…)."
 )
 _ANY: Final = Refusal("this line cannot run without data", _LEAVE_OUT)
 
@@ -247,7 +246,7 @@ _BY_TEXT: Final = (
     (r"Sparse\w*TensorImpl|[Ss]parse \w*[Tt]ensor|_cslt_|compressed tensor", _SPARSE),
     (r"[Qq]uantized", _QUANTIZED),
     (r"[Nn]ested ?[Tt]ensor|_nested_", _JAGGED),
-    (r"Couldn't swap", _MOVED_TO_META),
+    (r"Couldn't swap", _MOVED_FROM_META),
     (r"Cannot access accelerator device", _NUMBERED_DEVICE),
     (r"Unsupported dtype Half", _HALF_FOURIER),
     (r"set the storage of a tensor on device .?\"meta", _SCRIPTED),
@@ -260,7 +259,7 @@ _BY_TEXT: Final = (
     (r"Could not run '(?:aten::)?(\S+)' with arguments from", _OPERATOR),
     (r"torch\._C' has no attribute|No module named 'torch\._C|dummy base class", _NOT_ON_CARD),
     (r"compiled with CUDA|support for cuda|ATen_cuda", _NOT_ON_CARD),
-    (r"No CUDA GPUs are available|Found no NVIDIA driver", _NOT_ON_CARD),
+    (r"No CUDA GPUs are available|Found no NVIDIA driver|libcuda", _NOT_ON_CARD),
     (r"data pointer|data_ptr|data is not allocated|_share_fd_|Not available for 'meta'|OpaqueTensorImpl", _NO_DATA),
 )
 """Refusals by a pattern of the error's class and text."""

@@ -93,6 +93,37 @@ assert a._nnz() == 512 and a.indices().shape == (2, 512)
 y = torch.sparse.mm(a.t() * 2, net(x)) + torch.spmm(b.float(), x)
 y.sum().backward()
 """,
+    "large sparse products": """
+a = torch.sparse_coo_tensor(torch.arange(60000).reshape(2, -1) % 256, torch.ones(30000), (256, 256))
+torch.spmm(a, net(x)).sum().backward()
+""",
+    "arrays": """
+import numpy
+a = numpy.ones((512, 512), dtype=numpy.float32)
+kept = [torch.from_numpy(a), torch.as_tensor(a), torch.FloatTensor(a), torch.tensor(a)]
+kept += [torch.from_numpy(net(x).detach().numpy()[1:]) for _ in range(4)]
+torch.cat(kept[4:])
+""",
+    "numbers of many": """
+a = net(x).argmax(1)
+assert len(a.tolist()) == 256 and len((net(x) * 2).tolist()[0]) == 256
+loss = net(x).mean().item()
+assert copy.deepcopy({'loss': loss})['loss'] == pickle.loads(pickle.dumps(loss)) == loss
+""",
+    "inference mode": """
+a = torch.ones(8, 256)
+with torch.inference_mode():
+    b = a * 2
+    y = [net(x) * a[row] + a[1:2] + b[row] + net[0].weight.t() for row in (0, 0, 1)]
+    y[0].view(-1)[0], b.view(-1)[0], a.view(-1)[0]
+net(x).sum().backward()
+""",
+    "addresses": """
+a = net.state_dict()
+assert len({value.untyped_storage().data_ptr() for value in a.values()}) == 4
+assert net[0].weight.t().untyped_storage().data_ptr() == a['0.weight'].untyped_storage().data_ptr()
+assert net[0].weight[2:].data_ptr() - a['0.weight'].data_ptr() == 2 * 256 * 4
+""",
     "sparse gradients": """
 e, bags = nn.Embedding(4096, 64, sparse=True), nn.EmbeddingBag(512, 64, sparse=True, mode='sum')
 optimizer = torch.optim.SparseAdam([*e.parameters(), *bags.parameters()])
@@ -192,6 +223,12 @@ with torch.device('meta'):
 a.to_empty(device='cpu')
 y = a(x)
 """,
+    "moved to the meta device": """
+a = copy.deepcopy(net).to('meta')
+assert all(value.is_meta for value in a.parameters()) and not x.is_meta
+y = torch.func.functional_call(a, dict(net.named_parameters()), x)
+y.sum().backward()
+""",
 }
 NOT_COMPARED = {
     *("TorchScript of a module", "TorchScript of a function", "TorchScript's trace", "torch.export"),
@@ -246,7 +283,7 @@ REFUSED = {
         "scan runs functions",
         "Leave this line out",
     ),
-    "module moved to meta": Refused("net.to('meta')  # here", "meta device", "to_empty"),
+    "module moved from meta": Refused("net.to('meta').to('cpu')  # here", "meta device", "to_empty"),
     "runs of values": Refused("y = torch.unique_consecutive(net(x))  # here", "depends on tensor values", "part"),
     "packages of kernels": Refused("import flash_attn  # here", "flash_attn is not installed", "scaled_dot_product"),
     "Triton": Refused("import triton.language as tl  # here", "triton is not installed", "need a GPU"),

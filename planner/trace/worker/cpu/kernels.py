@@ -346,6 +346,9 @@ def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     brgemm_matmul. **Assumes** the measured block sizes; the bound on the error is in `differences`.
     """
     left, right = args[-2:]
+    if left.layout is not torch.strided:
+        # `_sparse_mm` adds to zeros, out of place. **Source**: aten/src/ATen/native/sparse/SparseTensorMath.cpp.
+        return size_bytes(result) if left is args[0] else 0
     copies_bytes = sum(
         size_bytes(matrix) for matrix in (left, right) if matrix.dim() == 2 and not _is_row_or_column_major(matrix)
     )

@@ -400,6 +400,10 @@ class AssumedNumber(float):
         number._note = note
         return number
 
+    def __reduce__(self) -> tuple[type[float], tuple[str]]:
+        """Return how a copy is made, or what a file keeps: a plain number."""
+        return float, (repr(self),)
+
 
 def _deciding(name: str) -> Callable[..., Any]:
     """Return the method `name` of numbers, which tells what was assumed."""

@@ -21,6 +21,10 @@ _linear = functional.linear
 _pool = torch.max_pool1d
 _align = torch.ctc_loss
 _generator_state = torch.get_rng_state
+_module_to = nn.Module.to
+_data_address = torch.UntypedStorage.data_ptr
+_NO_MEMORY: Final = 1 << 62
+"""Bit of addresses that no process has, on any processor."""
 
 
 @contextmanager
@@ -30,6 +34,7 @@ def eager_behavior() -> Iterator[None]:
         (functional, "linear", _linear_without_mode),
         (torch.utils, "swap_tensors", _set_data),
         (nn.Module, "to_empty", _to_empty),
+        (nn.Module, "to", _to),
         (torch._VF, "_pad_packed_sequence", _pad_packed_sequence),
         (FakeTensor, "__deepcopy__", _deep_copy),
         (torch, "max_pool1d", _max_pool1d),
@@ -42,6 +47,8 @@ def eager_behavior() -> Iterator[None]:
         (FakeTensor, "get_nested_int", _nested_int),
         (torch.Tensor, "share_memory_", lambda tensor: tensor),
         (torch.Tensor, "is_shared", lambda _tensor: True),
+        (torch.UntypedStorage, "data_ptr", _address),
+        (FakeTensor, "data_ptr", _data_ptr),
     )
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
@@ -245,6 +252,24 @@ def _to_empty(module: nn.Module, *, device: Any, recurse: bool = True) -> nn.Mod
     return module
 
 
+def _address(storage: torch.UntypedStorage) -> int:
+    """Return the address of a storage, where it has no data one that nothing can read: shared ones are found by it."""
+    return _NO_MEMORY | storage._cdata if storage.device.type == "meta" else _data_address(storage)
+
+
+def _data_ptr(tensor: torch.Tensor) -> int:
+    """Return the address of a tensor's first element, by which views are told apart."""
+    return _address(tensor.untyped_storage()) + int(tensor.storage_offset()) * tensor.dtype.itemsize
+
+
+def _to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
+    """Move or convert a module as `Module.to` does; one that is moved to the meta device gets new parameters there."""
+    device = torch._C._nn._parse_to(*args, **kwargs)[0]
+    if device is not None and device.type == "meta":
+        module.to_empty(device=device)
+    return _module_to(module, *args, **kwargs)
+
+
 def _pad_packed_sequence(
     data: torch.Tensor, batch_sizes: torch.Tensor, batch_first: bool, padding_value: float, total_length: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -402,13 +427,17 @@ _INDEXING: Final = frozenset(
         _aten._unsafe_index_put.default,
     )
 )
+_TRANSPOSING: Final = (_aten.t.default, _aten.transpose.int)
 
 
-def mask_positions_bytes(func: Any, args: tuple[Any, ...], result: Any) -> int:
-    """Return the size in bytes of the positions into which indexing turns a boolean mask.
+def index_bytes(func: Any, args: tuple[Any, ...], result: Any) -> int:
+    """Return the size in bytes of the positions into which indexing turns a mask, or of those that are exchanged.
 
     **Source**: `expandTensors` in aten/src/ATen/native/IndexingUtils.h; a single value is filled in by the mask itself.
+    `sparse_transpose_` in TensorShape.cpp, which exchanges two rows of a sparse tensor's positions over a copy of one.
     """
+    if func in _TRANSPOSING and args[0].layout is torch.sparse_coo:
+        return int(args[0]._nnz()) * torch.int64.itemsize
     if func not in _INDEXING:
         return 0
     values = args[2] if len(args) > 2 else result

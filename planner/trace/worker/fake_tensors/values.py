@@ -7,7 +7,7 @@ decides by unknown values is assumed where the decision is made, and followed fr
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, NamedTuple
@@ -137,6 +137,9 @@ _PARTS: Final[dict[Any, Callable[..., ShapeRule | None]]] = {
 
 def _fake_result(mode: FakeTensorMode, rule: ShapeRule, args: tuple[Any, ...]) -> FakeTensor:
     """Return a fake tensor by its cached shape rule."""
+    if rule.offset is not None and torch.is_inference_mode_enabled() and not args[0].is_inference():
+        with torch.inference_mode(False):  # a view of a normal tensor is one, too
+            return _fake_result(mode, rule, args)
     meta_tensor = torch.empty_strided(rule.shape, rule.stride, dtype=rule.dtype, device="meta")
     if rule.offset is not None:
         with in_kernel_invocation_manager(mode):
@@ -270,10 +273,23 @@ class KnownValues:
             if known is None:
                 number = self._assumptions.assumed_result(_aten._local_scalar_dense.default, (tensor,), {})
                 with unset_fake_temporarily():
-                    return torch.full(tuple(tensor.shape), number, dtype=tensor.dtype, device=_CPU).numpy()
+                    array: Any = torch.full(tuple(tensor.shape), number, dtype=tensor.dtype, device=_CPU).numpy()
+            else:
+                self._assumptions.note(known.assumed)
+                with unset_fake_temporarily(), torch.no_grad():
+                    array = self._value(tensor).resolve_conj().numpy()
+            # An array holds the tensor whose memory it is, and so that of the one that it stands for.
+            array.base.stands_for = tensor.untyped_storage()
+            return array
+
+        def tolist(tensor: torch.Tensor) -> Any:
+            known = self._known(tensor)
+            if known is None:
+                # One reading for all, as each takes a millisecond.
+                return tensor.item() if tensor.dim() == 0 else _nested(tensor.reshape(-1)[0].item(), tensor.shape)
             self._assumptions.note(known.assumed)
             with unset_fake_temporarily(), torch.no_grad():
-                return self._value(tensor).resolve_conj().numpy()
+                return self._value(tensor).tolist()
 
         def is_left_aligned(_tensor: object, _mask: object) -> bool:
             self._assumptions.note_longest_lengths()
@@ -283,10 +299,11 @@ class KnownValues:
             if not self._set_number(tensor, place, value):
                 torch.Tensor.__setitem__(tensor, place, value)
 
+        conversions = {name: _as_number(name) for name in _CONVERSIONS}
         # Left-aligned masks let an encoder leave out what is padded, as one nested tensor of the lengths.
         with (
             patched_attributes(torch.Tensor, numpy=numpy),
-            patched_attributes(FakeTensor, __setitem__=set_item, **{name: _as_number(name) for name in _CONVERSIONS}),
+            patched_attributes(FakeTensor, __setitem__=set_item, tolist=tolist, **conversions),
             patched_attributes(torch, _nested_tensor_from_mask_left_aligned=is_left_aligned),
         ):
             yield
@@ -428,7 +445,7 @@ class KnownValues:
             values = values[1:]
         assumed = self._inputs_assumed(values)
         if assumed is None and not traits.is_random:
-            self._forget(changed)
+            self.forget(changed)
             return
         with unset_fake_temporarily(), torch.no_grad():
             if assumed is not None and all(tensor.numel() <= _MAX_ELEMENTS for tensor in changed):
@@ -440,11 +457,11 @@ class KnownValues:
                     return
             elif traits.is_random:
                 self._lose_random_state(kwargs)
-        self._forget(changed)
+        self.forget(changed)
 
-    def _forget(self, tensors: Iterable[torch.Tensor]) -> None:
+    def forget(self, values: Iterable[Any]) -> None:
         """Forget the values of tensors that something unknown was written to."""
-        for tensor in tensors:
+        for tensor in _flat_tensors(values):
             if tensor.layout is torch.strided:
                 self._values.pop(tensor.untyped_storage(), None)
 
@@ -526,6 +543,11 @@ class KnownValues:
         """Return an argument with the values of its tensors, and `number` for an unknown one."""
         is_unknown = isinstance(value, FakeTensor) and self._known(value) is None
         return torch.full((), number, device=_CPU) if is_unknown else self._value(value)
+
+
+def _nested(number: Any, shape: Sequence[int]) -> Any:
+    """Return nested lists of this shape that have `number` everywhere."""
+    return [_nested(number, shape[1:]) for _ in range(shape[0])] if shape else number
 
 
 def _as_number(name: str) -> Callable[[torch.Tensor], Any]:

@@ -22,7 +22,7 @@ from torch.utils._device import _device_constructors
 from planner.trace.worker.cuda.device import made_from
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.cuda.driver import card_index
-from planner.trace.worker.ledger import AllocationLedger
+from planner.trace.worker.ledger import AllocationLedger, unwrapped
 from planner.trace.worker.observer import RunObserver
 
 ChangeModule = Callable[[Any], AbstractContextManager[Any]]
@@ -154,7 +154,8 @@ class Moves:
 
     def copied(self, tensor: Tensor, device: Any) -> Any:
         """Return `tensor` on `device`: a copy if it is not there."""
-        if device is None or (tensor.layout is torch.strided and not tensor.untyped_storage().nbytes()):
+        inner = unwrapped(tensor)
+        if device is None or (inner.layout is torch.strided and not inner.untyped_storage().nbytes()):
             return tensor
         card = self._ledger.card_of(device.tensor) if isinstance(device, _Place) else card_of_device(device)
         before = self._ledger.card_of(tensor)

@@ -1,5 +1,6 @@
 """Running a script unchanged, as `__main__` of one rank that loads its own data, with its steps seen from outside."""
 
+import builtins
 import inspect
 import io
 import itertools
@@ -25,6 +26,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.errors import TraceError
 from planner.trace.launcher import launcher_environment, launcher_notes
@@ -56,8 +58,9 @@ class ScriptModules:
     """The roots of the modules that a script calls, by name, as long as they live."""
 
     def __init__(self) -> None:
-        self._parents: weakref.WeakKeyDictionary[nn.Module, weakref.ref[nn.Module]] = weakref.WeakKeyDictionary()
-        self._names: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+        # By identity: a metric of torchmetrics is a module of which a comparison makes another.
+        self._parents = WeakIdKeyDictionary()
+        self._names = WeakIdKeyDictionary()
         self.calls: list[tuple[int, bool]] = []
         """Outermost calls so far: the identity of the module, and whether it was in training mode."""
 
@@ -68,10 +71,11 @@ class ScriptModules:
 
     def root_of(self, module: nn.Module) -> nn.Module:
         """Return the outermost module that `module` is a part of."""
-        seen = set()
-        while module not in seen and (reference := self._parents.get(module)) and (parent := reference()) is not None:
-            seen.add(module)
+        seen, parent = set[int](), module
+        while parent is not None and id(parent) not in seen:
             module = parent
+            seen.add(id(module))
+            parent = self._parents.get(module, lambda: None)()
         return module
 
     def add(self, root: nn.Module) -> str | None:
@@ -81,8 +85,8 @@ class ScriptModules:
         title = type(root).__name__
         taken = set(self._names.values())
         names = itertools.chain((title,), (f"{title} {number}" for number in itertools.count(2)))
-        self._names[root] = next(name for name in names if name not in taken)
-        return self._names[root]
+        name = self._names[root] = next(name for name in names if name not in taken)
+        return name
 
     def named(self) -> dict[str, nn.Module]:
         """Return the roots by name, in the order in which they were called first."""
@@ -370,6 +374,7 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
         for context in (
             _command_line(target),
             _terminal(),
+            _notebook(target, watcher.add_note),
             scratch_files(watcher.add_note),
             checkpoints_without_data(),
             launched_rank(target, ledger, watcher.add_note),
@@ -458,6 +463,28 @@ def _terminal() -> Iterator[None]:
         return original_popen(command, *args, **kwargs)
 
     with patched_attributes(os, popen=popen, get_terminal_size=lambda *_: _TERMINAL_SIZE):
+        yield
+
+
+class _NoNotebook:
+    """The shell of a notebook that was exported as a script: it leaves out every magic command, and tells so."""
+
+    def __init__(self, add_note: Callable[[str], None]) -> None:
+        self._add_note = add_note
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def leave_out(*command: object, **_: object) -> None:
+            self._add_note(f"A command of the notebook is left out: {' '.join(map(str, command)) or name}.")
+
+        return leave_out
+
+
+@contextmanager
+def _notebook(target: Target, add_note: Callable[[str], None]) -> Iterator[None]:
+    """Let an exported notebook call `get_ipython`; others may ask for it to find whether they run in one."""
+    is_exported = target.kind == "script" and "get_ipython()" in Path(target.place).read_text(errors="ignore")
+    names = {"get_ipython": lambda: _NoNotebook(add_note)} if is_exported else {}
+    with patched_attributes(builtins, **names):
         yield
 
 

@@ -238,6 +238,7 @@ def weights_by_name(add_note: AddNote) -> Iterator[None]:
                     "transformers.tokenization_utils_base": _complete_tokenizers,
                     "transformers.modeling_utils": lambda module: _built_networks(module.PreTrainedModel, add_note),
                     "timm.models._builder": lambda module: _without_timm_weights(module, add_note),
+                    "torch.utils.tensorboard.writer": lambda module: without_graphs(module, add_note),
                 }
             )
         )
@@ -346,3 +347,19 @@ def _without_timm_weights(module: Any, add_note: AddNote) -> AbstractContextMana
         add_note(f"Weights of timm's {type(model).__name__} are not downloaded.")
 
     return patched_attributes(module, load_pretrained=load_pretrained)
+
+
+def without_graphs(module: Any, add_note: AddNote) -> AbstractContextManager[None]:
+    """Run a network once where TensorBoard would draw it, for which TorchScript needs data.
+
+    **Source**: `graph` in torch/utils/tensorboard/_pytorch_graph.py, which traces it in evaluation mode.
+    """
+
+    def add_graph(_writer: Any, model: nn.Module, input_to_model: Any = None, *_args: Any, **_kwargs: Any) -> None:
+        add_note(f"TensorBoard's graph of {type(model).__name__} is not drawn: the network is run once instead.")
+        inputs = input_to_model if isinstance(input_to_model, tuple | list) else (input_to_model,)
+        was_training = model.training
+        model.eval()(*inputs)
+        model.train(was_training)
+
+    return patched_attributes(module.SummaryWriter, add_graph=add_graph)

@@ -120,6 +120,47 @@ net(torch.ones(4, 64, device="cuda")).sum().backward()
     assert "[32, 64] float32" in recording.shapes
 
 
+SHARDED = """
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import {imports}
+dist.init_process_group("nccl")
+torch.cuda.set_device(0)
+{shard}
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(2):
+    net(torch.ones(4, 64, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+BUILT_AS_SHARDS = """
+with torch.device("meta"):
+    net = nn.Linear(64, 64)
+fully_shard(net, mesh=init_device_mesh("cuda", (2,)))
+net.to_empty(device="cuda").reset_parameters()
+"""
+IN_HALF_PRECISION = "net = FSDP(nn.Linear(64, 64), device_id=0, mixed_precision=MixedPrecision(torch.bfloat16))"
+
+
+@pytest.mark.parametrize(
+    ("imports", "shard", "shapes"),
+    [
+        ("fully_shard", BUILT_AS_SHARDS, {"[32, 64] float32"}),
+        (
+            "FullyShardedDataParallel as FSDP, MixedPrecision",
+            IN_HALF_PRECISION,
+            {"[2080] float32", "[2080] bfloat16", "[4160] bfloat16"},
+        ),
+    ],
+    ids=["FSDP2, built on the meta device", "FSDP's first version"],
+)
+def test_a_rank_has_its_shards(tmp_path, imports, shard, shapes):
+    source = SHARDED.format(imports=imports, shard=shard)
+    recording = traced(script(tmp_path, source, launcher=("torchrun", "--nproc_per_node=2"), device="cuda"))
+    assert shapes <= set(recording.shapes)
+
+
 def test_accelerate_reads_what_its_launcher_sets(tmp_path):
     pytest.importorskip("accelerate")
     source = LOOP.replace(

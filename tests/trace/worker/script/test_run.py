@@ -249,3 +249,33 @@ def test_a_progress_bar_learns_the_size_of_the_terminal(tmp_path):
     asked = "import os\nrows, columns = map(int, os.popen('stty size', 'r').read().split())\n"
     recording = traced(script(tmp_path, asked + "assert columns == os.get_terminal_size().columns" + LOOP))
     assert recording.parameters
+
+
+def test_an_exported_notebook_runs_without_its_commands(tmp_path):
+    commands = "get_ipython().system('pip install -q torch')\nget_ipython().run_line_magic('matplotlib', 'inline')\n"
+    recording = traced(script(tmp_path, commands + LOOP))
+    assert "A command of the notebook is left out: pip install -q torch." in recording.notes
+    with pytest.raises(NameError, match="get_ipython"):
+        traced(script(tmp_path, "print(get_ipython)\n" + LOOP))
+
+
+def test_a_module_of_which_a_comparison_makes_another_is_told_apart(tmp_path):
+    metric = """
+class Metric(nn.Module):
+    def __init__(self, *parts):
+        super().__init__()
+        self.total, self.parts = nn.Parameter(torch.zeros(3)), nn.ModuleList(parts)
+    def __hash__(self):
+        return 7
+    def __eq__(self, other):
+        return Metric(self, other)
+    def forward(self, x):
+        return x + self.total.sum()
+first, second = Metric(), Metric()
+optimizer = torch.optim.Adam([*first.parameters(), *second.parameters()])
+for number in range(2):
+    (first(torch.ones(3)) + second(torch.ones(3))).sum().backward()
+    optimizer.step()
+"""
+    recording = traced(script(tmp_path, NET + metric))
+    assert {module.path for module in recording.modules} >= {"Metric", "Metric 2"}

@@ -1,9 +1,13 @@
 """Networks that scripts load by name: built from the catalog's configurations, without weights."""
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 from scripted import NET, peak_bytes, real_peak_bytes, script, traced
 
 from planner.errors import TraceError
+from planner.trace.worker.script.weights import without_graphs
 
 pytest.importorskip("transformers")
 
@@ -108,3 +112,14 @@ for x in (torch.load("real.pt")["x"], torch.load(open("real.pt", "rb"))["x"], lo
     assert (x + 1).shape == (500,)
 """
     assert peak_bytes(traced(script(tmp_path, source))) >= 2000
+
+
+def test_a_network_is_run_once_where_its_graph_would_be_drawn():
+    writer = SimpleNamespace(SummaryWriter=type("SummaryWriter", (), {}))
+    net, notes, seen = torch.nn.Sequential(torch.nn.Identity()), list[str](), list[bool]()
+    net.register_forward_hook(lambda module, inputs, output: seen.append(module.training))
+    with without_graphs(writer, notes.append):
+        writer.SummaryWriter().add_graph(net, torch.ones(3), verbose=True)
+        writer.SummaryWriter().add_graph(net, (torch.ones(3),))
+    assert (seen, net.training, len(notes)) == ([False, False], True, 2)
+    assert "TensorBoard's graph of Sequential is not drawn" in notes[0]
