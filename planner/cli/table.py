@@ -147,7 +147,7 @@ def fitted_table(
     *,
     cuts: bool = False,
 ) -> str:
-    """Return `rows` as a table that fits `width`, if necessary without the columns at the places `dispensable`, in turn.
+    """Return `rows` as a table that fits `width`, if necessary without the columns at places `dispensable`, in turn.
 
     Columns are left out if the table is too wide, or if most rows take several lines; unless it `cuts`, it names them.
     """

@@ -62,6 +62,14 @@ def test_what_cannot_be_read_is_refused(tmp_path, name, text, message):
         recipe(tmp_path, text, name)
 
 
+def test_a_script_in_python_is_traced(tmp_path):
+    with pytest.raises(RecipeError) as caught:
+        recipe(tmp_path, "cd /data\nCUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py --bf16\n")
+    assert caught.value.hint.endswith(
+        "gpu-planner trace -- CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py --bf16"
+    )
+
+
 def test_a_missing_script_is_told(tmp_path):
     with pytest.raises(RecipeError, match="cannot be read"):
         load_launch_file(tmp_path / "none.sh")
