@@ -33,7 +33,8 @@ _SHARING_OPTIONS: Final = {
 
 _DESCRIPTION: Final = """\
 Check whether a model fits a GPU, and show what uses the memory: the verdict first, then the terms, the phases and
-the assumptions. Without --gpu: the memory needed, and the smallest GPUs that fit."""
+the assumptions. Without --gpu: the memory needed, and the smallest GPUs that fit. `gpu-planner cost` with the same
+model, GPU and workload says how long it takes and what it costs."""
 
 _EPILOG: Final = """\
 MODEL is a name from the catalog (see `gpu-planner models`), a plan, or a model's file: its config.json, its
