@@ -37,6 +37,12 @@ def test_a_model_cannot_have_both_an_architecture_and_a_trace():
         ModelChoice(id="x", architecture=small_llama(), trace=FACTS)
 
 
+def test_a_name_instead_of_a_model_is_told_how_to_write_one():
+    with pytest.raises(SpecError, match="model: 'llama' is a name, not a model") as caught:
+        Plan(model="llama")
+    assert caught.value.hint == 'In Python: ModelChoice(id="llama"); in a file: {"id": "llama"}.'
+
+
 def test_a_plan_is_for_one_card_unless_it_says_otherwise():
     assert Plan(model=ModelChoice(id="gpt2")).count == 1
     with pytest.raises(SpecError, match="count"):
