@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pydantic import ValidationError
-
 from planner.cli.options import add_workload_options, check_options, workload_from_arguments
 from planner.cli.parser import Parser, comma_separated, option_value
 from planner.cli.table import ProgressLine
@@ -233,9 +231,8 @@ def _changed_plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -
     changes |= _card_fields(arguments, catalog, workload)
     try:
         return base.with_parts(**changes)
-    except ValidationError as error:
-        problem = SpecError.from_validation(error)
-        raise SpecError(f"--{problem.field}", problem.reason, "--help-all explains every option.") from error
+    except SpecError as error:
+        raise SpecError(f"--{error.field}", error.reason, "--help-all explains every option.") from error
 
 
 def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Workload) -> dict[str, object]:

@@ -111,7 +111,7 @@ class Plan(Spec):
         build as an estimate; a plan that the program puts together does not.
 
         Raises:
-            pydantic.ValidationError: If the number of cards is out of range, or not that of the workload's cards.
+            SpecError: If the number of cards is out of range, or not that of the workload's cards.
         """
         fields = {name: getattr(self, name) for name in self.model_fields_set}
         plan = Plan.model_construct(**{**fields, **parts})

@@ -69,7 +69,7 @@ def test_a_plan_of_valid_parts_is_that_of_changed_fields():
     for parts in (on_one, of_two_kinds):
         assert plan.with_parts(**parts) == plan.evolve(**parts)
     assert plan.with_parts(**of_two_kinds).count == 3
-    with pytest.raises(ValidationError, match="count is 4, but"):
+    with pytest.raises(SpecError, match="count is 4, but"):
         plan.with_parts(**of_two_kinds, count=4)
-    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+    with pytest.raises(SpecError, match="count: must be at least 1, not 0"):
         plan.with_parts(count=0)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pydantic import ValidationError
-
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
@@ -64,7 +62,7 @@ class ChangeSearch:
         try:
             plan = apply_change(base.plan, change)
             fit = assess_fit(plan, self.catalog, self.architecture)
-        except (ValidationError, SpecError):
+        except SpecError:
             return None
         return ChangedPlan((*base.changes, change), plan, fit)
 
@@ -73,7 +71,7 @@ def apply_change(plan: Plan, change: PlanChange) -> Plan:
     """Return `plan` with `change` applied.
 
     Raises:
-        pydantic.ValidationError: If the workload does not allow it.
+        SpecError: If the workload does not allow it.
     """
     settings = {
         name: _merge_settings(getattr(plan.workload, name, None), value) for name, value in change.settings.items()
