@@ -100,7 +100,11 @@ def _arrivals(arguments: argparse.Namespace) -> Arrivals:
     """
     if arguments.clients is not None:
         if arguments.rate is not None:
-            raise SpecError("--clients", "cannot be combined with --rate", "Clients send as fast as they are answered.")
+            raise SpecError(
+                "--clients",
+                "cannot be combined with --rate",
+                "Leave out one of them: clients send as soon as they are answered.",
+            )
         clients, pause = option_value("--clients", arguments.clients, COUNT), _number(arguments, "think_seconds") or 0
         return _checked("--clients", ConcurrentClients, clients=clients, think_seconds=pause)
     if arguments.rate is None:
