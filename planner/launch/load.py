@@ -33,6 +33,7 @@ _SLURM_NODES: Final = re.compile(r"^#SBATCH\s+(?:--nodes[= ]|-N\s*)(\d+)\s*$", r
 _COUNTS: Final = ("--num_processes", "--num_gpus", "--nproc_per_node")
 _COUNT_VARIABLE: Final = "NPROC_PER_NODE"
 _ENDS: Final = frozenset((";", "&&", "||", "|", "&"))
+_LONGEST_HINT: Final = 2_000
 _HINT: Final = (
     "Supported are vllm serve, sglang serve, trtllm-serve, llama-server, ollama create, accelerate, torchtitan and the "
     "programs' own files."
@@ -147,7 +148,9 @@ def _trace_hint(commands: Iterable[tuple[str, ...]]) -> str:
             parse_command(words)
         except SpecError:
             continue
-        return f" A trace runs a Python script as it is: gpu-planner trace -- {shlex.join(words)}"
+        command = shlex.join(words)
+        if command.isprintable() and len(command) <= _LONGEST_HINT:
+            return f" A trace runs a Python script as it is: gpu-planner trace -- {command}"
     return ""
 
 

@@ -51,6 +51,7 @@ def test_a_modelfile_is_read_alone_and_with_its_server(tmp_path):
     ("name", "text", "message"),
     [
         ("run.sh", "echo hello", "starts none of the supported programs"),
+        ("run.sh", f"python train.py {'x' * 3_000}\npython 'a\tb.py'", "starts none of the supported programs"),
         ("run.sh", "echo 'hello", "a quotation mark without its pair"),
         ("compose.yaml", "services: {}", "is not a file of Docker Compose"),
         ("compose.yaml", "services: {a: {command: [sleep]}}", "starts none of the supported programs"),
