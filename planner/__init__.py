@@ -234,12 +234,15 @@ True
 [('node1', 'NVIDIA L4', 0.97)]
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.cost.terms import CostTerms, DailyHours, Run, Service
     from planner.errors import PlannerError
+    from planner.fleet.connection import FleetConnection
+    from planner.fleet.fleet import read_fleet
     from planner.hardware.derived import derived_figures
     from planner.hardware.names import resolve_gpu
     from planner.hardware.power import Build, BuildCards, power_and_cooling
@@ -452,9 +455,9 @@ _HOMES = {
     "prices_by_card": "planner.plan.prices",
     "prices_dir": "planner.paths",
     "prices_of": "planner.plan.prices",
+    "read_fleet": "planner.fleet.fleet",
     "read_log": "planner.memory.logs.read",
     "read_serving_runs": "planner.serving_runs.read",
-    "read_fleet": "planner.fleet.fleet",
     "recommend": "planner.plan.recommend.recommend",
     "report_on_plan": "planner.present.report.plan_report",
     "report_on_two_plans": "planner.present.report.comparison_report",
@@ -482,5 +485,5 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise AttributeError(f"module 'planner' has no attribute {name!r}")
+        raise AttributeError(f"module 'planner' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     return getattr(import_module(_HOMES[name]), name)

@@ -42,8 +42,8 @@ class _SpecType(_ModelType):
 class Spec(BaseModel, metaclass=_SpecType):
     """Base class of immutable values: hashable, comparable, validated when made, and without unknown fields.
 
-    Fields that hold several values are tuples, so that results can be cached on their inputs. A call of the class
-    raises a `SpecError` for wrong fields; `model_validate` and `evolve` leave the wording to their callers. Results and
+    Fields that hold several values are tuples, so that results can be cached on their inputs. A call of the class and
+    `evolve` raise a `SpecError` for wrong fields; `model_validate` leaves the wording to its callers. Results and
     defaults, which the program itself vouches for, are made by `model_construct`: to build the validator of a class
     that nobody enters takes milliseconds of a short run.
     """
@@ -56,11 +56,14 @@ class Spec(BaseModel, metaclass=_SpecType):
         Fields that were not set stay unset, because their defaults may depend on what changes.
 
         Raises:
-            pydantic.ValidationError: If a changed field is unknown or its value is not allowed.
+            SpecError: If a changed field is unknown or its value is not allowed.
         """
         # Not dict(self): that would also hold the cached properties that were read so far.
         fields = {name: getattr(self, name) for name in self.model_fields_set}
-        return type(self).model_validate({**fields, **changes})
+        try:
+            return type(self).model_validate({**fields, **changes})
+        except ValidationError as error:
+            raise SpecError.from_validation(error, names=type(self).model_fields) from None
 
     def replaced(self, **changes: object) -> Self:
         """Return a copy with `changes` to its fields, without validation: the caller ensures valid values."""

@@ -3,7 +3,7 @@
 ```
 PlannerError(message, hint)
  ├ SpecError(field, reason)            a value that is not allowed, field by field
- │  └ AmbiguousNameError(candidates)   a name that matches several records
+ │  └ AmbiguousNameError(candidates)   a name that can mean several
  ├ CatalogError(path, record, field)   bundled or own data that does not validate
  ├ FileError(path, reason)             a file that cannot be read or written
  │  ├ ModelFileError                    unreadable, truncated, hostile or unsupported model files
@@ -98,12 +98,12 @@ class SpecError(PlannerError):
 
 
 class AmbiguousNameError(SpecError):
-    """A name that matches several catalog records; `candidates` are their ids."""
+    """A name that can mean several GPUs, systems or models; `candidates` are their ids."""
 
     def __init__(self, field: str, name: str, candidates: tuple[str, ...]) -> None:
         super().__init__(
             field,
-            f"{name!r} matches {len(candidates)} records: {', '.join(candidates)}",
+            f"{name!r} can mean {len(candidates)}: {', '.join(candidates)}",
             hint=f"Write one of these ids, such as {candidates[0]!r}.",
         )
         self.candidates = candidates

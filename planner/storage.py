@@ -13,7 +13,8 @@ from planner.units import MIB
 UNFINISHED_SUFFIX: Final = ".unfinished"
 """Suffix of files that are being written; one that remains was left by a killed process."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
-_CHECK_PATH: Final = "Check the path and its permissions."
+CHECK_PATH: Final = "Check the path and its permissions."
+"""Hint about a file that cannot be read."""
 
 
 class UnreadableFileError(Exception):
@@ -46,9 +47,9 @@ def read_regular(path: Path, kind: str, limit: int) -> bytes:
             if len(content) <= limit:
                 return content
     except OSError as error:
-        raise UnreadableFileError(f"cannot be read ({error.strerror})", _CHECK_PATH) from error
+        raise UnreadableFileError(f"cannot be read ({error.strerror})", CHECK_PATH) from error
     except ValueError as error:
-        raise UnreadableFileError(f"is not a valid path ({error})", _CHECK_PATH) from error
+        raise UnreadableFileError(f"is not a valid path ({error})", CHECK_PATH) from error
     reason = f"is too large for a {kind} ({about.st_size:,} bytes)"
     raise UnreadableFileError(reason, f"Open a file of at most {limit // MIB:,} MiB.")
 

@@ -1,8 +1,10 @@
 """Each public name loads, explains itself and is in an example; a name that is not there says so."""
 
+import ast
 import doctest
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +43,17 @@ def test_all_of_them_are_listed():
     assert dir(planner) == planner.__all__
 
 
+def test_type_checkers_know_all_of_them():
+    tree = ast.parse(Path(planner.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    imported = {name.name: node.module for node in block.body for name in node.names}
+    assert imported == planner._HOMES
+
+
 def test_a_name_that_is_not_there_is_named():
     with pytest.raises(AttributeError, match="module 'planner' has no attribute 'forecast'"):
         _ = planner.forecast
+    run = subprocess.run(
+        [sys.executable, "-c", "import planner; planner.evalute"], capture_output=True, encoding="utf-8", check=False
+    )
+    assert "Did you mean: 'evaluate'?" in run.stderr

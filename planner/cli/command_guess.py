@@ -58,6 +58,7 @@ _TRAINING_WORDS: Final = {
 }
 _FOR_TRAINING: Final = {"--context": "--seq", "--batch": "--micro-batch"}
 _FOR_INFERENCE: Final = {option: other for other, option in _FOR_TRAINING.items()}
+_SCRIPT_STARTERS: Final = ("python", "python3", "torchrun", "accelerate", "deepspeed")
 _DEGREES: Final = ("--tp", "--pp", "--dp")
 _MOST_CARDS: Final = 4
 _SEVERAL: Final = 2
@@ -123,6 +124,8 @@ def suggested_command(words: Sequence[str], catalog: Catalog, command: str = "fi
     if length := _length(plain):
         options.setdefault("--context", length)
     if not model.name:
+        if script := _traced_script(words, cards):
+            return script
         return _without_model(plain, cards, price, memory, catalog, command)
     shared += _spelled_options(options, is_training=is_training)
     if program is not None and (program.training if is_training else program.serving):
@@ -134,6 +137,18 @@ def suggested_command(words: Sequence[str], catalog: Catalog, command: str = "fi
     if cards_needed > 1 and "--count" not in options and all(parse_count(card)[0] is None for card in cards):
         shared.append(f"--count {cards_needed}")
     return _line(command, shlex.quote(model.name), *shared)
+
+
+def _traced_script(words: Sequence[str], cards: list[str]) -> str:
+    """Return the command that traces the Python script which `words` start, or "" without one."""
+    parts = words[0].split() if len(words) == 1 else list(words)
+    if not any(part.endswith(".py") for part in parts):
+        return ""
+    while "--gpu" in parts:  # an option of this program
+        del parts[(at := parts.index("--gpu")) : at + 2]
+    start = next(at for at, part in enumerate(parts) if part in _SCRIPT_STARTERS or part.endswith(".py"))
+    gpu = [f"--gpu {shlex.quote(parse_count(card)[1])}" for card in cards[:1]]
+    return _line("trace", *gpu, "--", shlex.join(parts[start:]))
 
 
 def _without_model(plain: list[str], cards: list[str], price: str, memory: str, catalog: Catalog, command: str) -> str:

@@ -15,6 +15,7 @@ from planner.cli.plan_arguments import add_plan_options, save_plan_as
 from planner.cli.table import TableColumn, column_table, prose_width, table, terminal_width, wrap, wrap_phrase
 from planner.cli.user_catalog import user_catalog
 from planner.cost.carbon import carbon_by_region
+from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.decision import Hybrid
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
@@ -52,8 +53,8 @@ from planner.present.plan.phrase import plan_phrase
 
 _NAME_A_CARD: Final = 'Name one GPU, such as --gpu "RTX 4090", or let `gpu-planner recommend` choose it.'
 _DESCRIPTION: Final = """\
-Decide whether to rent or to buy the plan's GPUs for its job: the verdict with how sure it is, the figures of both
-sides, what would change it, and on request every cost with its source and date."""
+Estimate how long the plan's job takes, and decide whether to rent or to buy its GPUs: the verdict with how sure it is,
+the figures of both sides, what would change it, and on request every cost with its source and date."""
 _EPILOG: Final = """\
 examples:
   gpu-planner cost --preset unsloth-llama-3.1-8b --gpu "RTX 4090" --tokens 50e6
@@ -78,6 +79,7 @@ values are null.
 
 exit codes: 0 done, 2 invalid input"""
 _OFFERS: Final = 8
+_SECONDS_PER_HOUR: Final = 3_600
 _REPORT_FLAGS: Final = ("--explain", "--details", "--tornado", "--carbon")
 _ONLY_HERE: Final = ("--gpu", "--count", "--offers", "--versus", "--save")
 """Options with a value that `recommend` does not need."""
@@ -191,16 +193,12 @@ def _recommendation_hint(argv: list[str], width: int | None) -> str:
 
     A command is never wrapped, so that it can be copied.
     """
-    flags, valued = (
-        ("--explain", "--details", "--tornado", "--carbon"),
-        ("--gpu", "--count", "--offers", "--versus", "--save"),
-    )
     words = iter(argv)
     kept = []
     for word in words:
-        if word in valued:
+        if word in _ONLY_HERE:
             next(words, None)
-        elif word not in flags and word.partition("=")[0] not in valued:
+        elif word not in _REPORT_FLAGS and word.partition("=")[0] not in _ONLY_HERE:
             kept.append(word)
     command = shlex.join(("gpu-planner", "recommend", *kept))
     return f"{wrap('Hardware that the plan runs on:', prose_width(width))}\n  {command}"
@@ -284,7 +282,9 @@ def _fields(answer: DatedCostEstimate, arguments: argparse.Namespace) -> dict[st
 def cost_blocks(answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str]:
     """Yield the blocks of the report as texts; a block without content is empty."""
     prose, result = prose_width(shown.width), answer.estimate.result
-    yield _wrapped_sentences(result_lines(result, answer.card, answer.today), prose)
+    headline, *lines = result_lines(result, answer.card, answer.today)
+    duration = "" if result.blocked else _run_sentence(answer.estimate.demand)
+    yield _wrapped_sentences((headline, duration, *lines), prose)
     if result.blocked is not None:
         yield wrap_phrase(plan_phrase(answer.evaluation, answer.catalog), prose)
         yield _memory_advice_block(answer, shown.width)
@@ -311,6 +311,14 @@ def cost_blocks(answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str
     yield "\n".join(wrap(note, prose, "- ") for note in _notes_on_decision(answer, all_notes=shown.details))
     if not shown.details:
         yield wrap(_MORE, prose)
+
+
+def _run_sentence(demand: Demand) -> str:
+    """Return how long the job takes; empty for a job without an end."""
+    if demand.period != "run":
+        return ""
+    hours = (demand.busy_hours, demand.low_busy_hours, demand.high_busy_hours)
+    return f"The run takes {fmt.duration_with_range(*(each * _SECONDS_PER_HOUR for each in hours))}."
 
 
 def _memory_advice_block(answer: DatedCostEstimate, width: int | None) -> str:

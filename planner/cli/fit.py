@@ -33,15 +33,16 @@ _SHARING_OPTIONS: Final = {
 
 _DESCRIPTION: Final = """\
 Check whether a model fits a GPU, and show what uses the memory: the verdict first, then the terms, the phases and
-the assumptions. Without --gpu: the memory needed, and the smallest GPUs that fit."""
+the assumptions. Without --gpu: the memory needed, and the smallest GPUs that fit. `gpu-planner cost` with the same
+model, GPU and workload says how long it takes and what it costs."""
 
 _EPILOG: Final = """\
 MODEL is a name from the catalog (see `gpu-planner models`), a plan, or a model's file: its config.json, its
 safetensors or GGUF weights (only their headers are read), or the folder with these files. hf:owner/name reads them
 from the Hugging Face Hub. MODEL can also be the folder of a PEFT LoRA adapter, a training file of axolotl, TRL,
 transformers, DeepSpeed, accelerate or LLaMA-Factory that names its model, or a script, a Modelfile or a file of Docker
-Compose, Kubernetes, SkyPilot or dstack that starts one of these, vLLM, llama-server or Ollama; pass one that names no
-model as --workload.
+Compose, Kubernetes, SkyPilot or dstack that starts one of these, vLLM, SGLang, TensorRT-LLM, llama-server or Ollama;
+pass one that names no model as --workload. A Python script is traced as it is: `gpu-planner trace train.py`.
 
 examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"

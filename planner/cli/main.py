@@ -51,7 +51,10 @@ examples:
   gpu-planner monitor
   gpu-planner trace net.py:Net --input "x=8x3x224x224:float32" --task training
 
-`gpu-planner COMMAND --help` shows a command's main options and examples, `--help-all` every option with its default."""
+`gpu-planner COMMAND --help` shows a command's main options and examples, `--help-all` every option with its default.
+
+exit codes: 0 done, 1 a negative verdict (only with --check), 2 invalid input, 3 this machine lacks something, such as a
+driver, PyTorch or a network"""
 
 _OTHER_COMMANDS: Final = {
     "version": "--version",

@@ -61,7 +61,7 @@ TERM_OPTIONS: Final = (
         "--place",
         "buy.place",
         "PLACE",
-        "location of owned GPUs: desk, lab, colocation or data-centre [lab; for your own desktop GPUs, desk]",
+        "location of owned GPUs: desk, lab, colocation or data-center [lab; for your own desktop GPUs, desk]",
     ),
     CommandOption("--card-price", "buy.card_price_usd", "USD", "your price of one GPU [from the catalog]"),
     CommandOption(
@@ -73,6 +73,8 @@ TERM_OPTIONS: Final = (
 )
 _NAMED: Final = 8
 _HELP: Final = "--help-all explains every option."
+_SPELLINGS: Final = {"data-center": "data-centre"}
+"""Values of files by the spelling of the manual."""
 _LISTS: Final = ("rent.providers", "rent.regions")
 
 
@@ -165,7 +167,7 @@ def _terms(arguments: argparse.Namespace) -> list[tuple[str, object]]:
                     flag.field,
                     [part.strip() for part in value.split(",")]
                     if listed
-                    else option_value(flag.name, value, kind_at(CostTerms, flag.field)),
+                    else option_value(flag.name, _SPELLINGS.get(value, value), kind_at(CostTerms, flag.field)),
                 )
             )
     return found + [

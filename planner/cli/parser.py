@@ -103,7 +103,7 @@ class Parser(argparse.ArgumentParser):
         Raises:
             PlannerError: Always.
         """
-        raise PlannerError(message, self._help_hint)
+        raise PlannerError(message.removeprefix("argument "), self._help_hint)
 
     @property
     def _help_hint(self) -> str:

@@ -2,11 +2,10 @@
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-from pydantic import ValidationError
 
 from planner.cli.options import add_workload_options, check_options, workload_from_arguments
 from planner.cli.parser import Parser, comma_separated, option_value
@@ -220,6 +219,9 @@ def _base_plan_and_preset(
     if arguments.model is None:
         hint = "Name a model: gpu-planner fit meta-llama/Llama-3.1-8B. `gpu-planner models` lists all."
         raise PlannerError("no model is given", hint)
+    if arguments.model.endswith(".py"):
+        hint = f"A trace runs it as it is: gpu-planner trace {shlex.quote(arguments.model)}"
+        raise SpecError("MODEL", f"{arguments.model} is a Python script, not a model", hint)
     return named_plan(arguments.model, catalog), None
 
 
@@ -229,9 +231,8 @@ def _changed_plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -
     changes |= _card_fields(arguments, catalog, workload)
     try:
         return base.with_parts(**changes)
-    except ValidationError as error:
-        problem = SpecError.from_validation(error)
-        raise SpecError(f"--{problem.field}", problem.reason, "--help explains every option.") from error
+    except SpecError as error:
+        raise SpecError(f"--{error.field}", error.reason, "--help-all explains every option.") from error
 
 
 def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Workload) -> dict[str, object]:
@@ -251,6 +252,9 @@ def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Work
     if cards:
         changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=()) if workload.gpus else workload}
         if cards[0].count > 1:
+            if changes.get("count", cards[0].count) != cards[0].count:
+                reason = f"{changes['count']} contradicts the {cards[0].count} GPUs of --gpu"
+                raise SpecError("--count", reason, "Leave it out, or change the number in --gpu.")
             changes |= {"count": cards[0].count}
     return changes
 

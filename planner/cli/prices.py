@@ -158,7 +158,7 @@ def _remove_own_offers(ids: Sequence[str], store: PriceStore) -> None:
             raise SpecError(
                 "--remove",
                 f"you have no offer of your own called {offer_id!r}",
-                f"Your offers: {mine}." if mine else "",
+                f"Your offers: {mine}." if mine else "You have none; --add FILE adds some.",
             )
     store.set_own(offer for offer in own if offer.id not in ids)
     print(f"Removed {', '.join(ids)}.")

@@ -105,8 +105,9 @@ def make_parser() -> Parser:
     limits.add_argument("--max-price", metavar="USD", help="highest purchase price of all owned GPUs together")
     limits.add_argument("--deadline", metavar="HOURS", help="longest duration of a run")
     limits.add_argument("--power", metavar="WATTS", help="highest board power of all GPUs together")
-    limits.add_argument("--rent", action="store_true", help="rent only")
-    limits.add_argument("--own", action="store_true", help="own only")
+    acquisition = limits.add_mutually_exclusive_group()
+    acquisition.add_argument("--rent", action="store_true", help="rent only")
+    acquisition.add_argument("--own", action="store_true", help="own only")
     limits.add_argument("--modes", metavar="MODES", help="rental modes, comma-separated [on-demand]")
     limits.add_argument("--counts", metavar="NUMBERS", help="numbers of GPUs, comma-separated [1,2,4,8]")
     limits.add_argument("--vendor", metavar="NAMES", help="only these vendors, comma-separated")
@@ -165,7 +166,7 @@ def _wish(arguments: argparse.Namespace, catalog: Catalog, *, counts_tokens: boo
         problem = SpecError.from_validation(error)
         name = problem.field.partition(".")[0]
         raise SpecError(
-            f"--{options.get(name, name)}", problem.reason, problem.hint or "--help explains every option."
+            f"--{options.get(name, name)}", problem.reason, problem.hint or "--help-all explains every option."
         ) from error
 
 

@@ -129,20 +129,36 @@ def column_table(
     `cut`, the key of a column, each row is a line instead: only this column shrinks, and its texts are cut.
     If the table is too wide or most rows take several lines even so, the columns `dispensable` are left out in turn.
     """
-    width = terminal_width()
+    least = _NARROWEST_CUT if cut else _NARROWEST_WRAPPED
+    heads = [
+        TableColumn(column.title, column.align, not cut or column.key == cut, column.unit, least) for column in columns
+    ]
+    cells = [[column.text(row) for column in columns] for row in rows]
+    keys = [column.key for column in columns]
+    places = [keys.index(key) for key in dispensable if key in keys]
+    return fitted_table(heads, cells, terminal_width(), places, cuts=bool(cut))
+
+
+def fitted_table(
+    heads: Sequence[TableColumn],
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    dispensable: Sequence[int],
+    *,
+    cuts: bool = False,
+) -> str:
+    """Return `rows` as a table that fits `width`, if necessary without the columns at places `dispensable`, in turn.
+
+    Columns are left out if the table is too wide, or if most rows take several lines; unless it `cuts`, it names them.
+    """
     for count in range(len(dispensable) + 1):
-        left = [column for column in columns if column.key not in dispensable[:count]]
-        cells = [[column.text(row) for column in left] for row in rows]
-        least = _NARROWEST_CUT if cut else _NARROWEST_WRAPPED
-        heads = [
-            TableColumn(column.title, column.align, not cut or column.key == cut, column.unit, least) for column in left
-        ]
-        text = table(heads, cells, width, cuts=bool(cut))
+        kept = [place for place in range(len(heads)) if place not in dispensable[:count]]
+        text = table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows], width, cuts=cuts)
         lines = text.splitlines()
         if width is None or (max(map(len, lines)) <= width and len(lines) <= _MOST_LINES * len(rows) + _HEADER_LINES):
             break
-    missing = [column.title for column in columns if column.key in dispensable[:count]]
-    return f"{text}\nLeft out in this width: {', '.join(missing)}" if missing and not cut else text
+    missing = [head.title for place, head in enumerate(heads) if place in dispensable[:count]]
+    return f"{text}\nLeft out in this width: {', '.join(missing)}" if missing and not cuts else text
 
 
 def prose_width(width: int | None) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from planner.base import Spec
-from planner.errors import PlannerError
+from planner.errors import PlannerError, SpecError
 from planner.gui.locks import FileLock
 from planner.gui.monitor.settings import MonitorSettings
 from planner.parsing import parse_json
@@ -200,6 +200,6 @@ def _valid_settings(stored: Mapping[str, object]) -> tuple[WindowSettings, list[
     for name in WindowSettings.model_fields.keys() & stored.keys():
         try:
             settings = settings.evolve(**{name: stored[name]})
-        except ValidationError:
+        except SpecError:
             rejected.append(name)
     return settings, sorted(rejected)

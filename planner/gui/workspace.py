@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
@@ -217,11 +216,7 @@ class Workspace(QObject):
             SpecError: If a value is not allowed; the plan stays as it was.
             PlannerError: If the changed plan cannot be evaluated; the plan stays as it was.
         """
-        try:
-            plan = self.plan.evolve(**changes)
-        except ValidationError as error:
-            raise SpecError.from_validation(error) from None
-        self._push_step(label, plan)
+        self._push_step(label, self.plan.evolve(**changes))
 
     def answer(self, label: str, answer: Mapping[str, object]) -> None:
         """Change fields of the plan, and adjust other fields that conflict with the change, in one undo step.

@@ -1,6 +1,6 @@
 """The hardware catalog: accelerators and systems, loaded from JSON files and looked up by id."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +12,10 @@ from planner.hardware.mig import MigTable, slice_card, sliced_card_id
 from planner.hardware.system import EquippedSystem, System
 from planner.hardware.usable import MemoryLosses, UsableMemory, measured_memory_losses, usable_memory
 from planner.records import RecordFiles, records_mentioning
+from planner.validation import close_names
 
 _MIG_FOLDER: Final = "mig"
+_SUGGESTIONS: Final = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +28,9 @@ class HardwareCatalog:
     gpus: Sequence[Gpu]
     systems: Sequence[System] = ()
     mig: Sequence[MigTable] = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.gpus)} GPUs, {len(self.systems)} systems>"
 
     def gpu(self, gpu_id: str) -> Gpu:
         """Return the accelerator, or the slice of one, with exactly this id; `resolve_gpu` accepts other spellings.
@@ -40,7 +45,7 @@ class HardwareCatalog:
             cards = (gpu for gpu in records_mentioning(self.gpus, whole) if gpu.id == whole)
             found.update((each.id, each) for card in cards for each in self.slices(card))
         if gpu_id not in found:
-            raise _no_record("gpu", gpu_id)
+            raise _no_record("gpu", gpu_id, (gpu.id for gpu in self.gpus))
         return found[gpu_id]
 
     def mig_table(self, gpu: Gpu) -> MigTable | None:
@@ -63,7 +68,7 @@ class HardwareCatalog:
         """
         found = next((each for each in records_mentioning(self.systems, system_id) if each.id == system_id), None)
         if found is None:
-            raise _no_record("system", system_id)
+            raise _no_record("system", system_id, (system.id for system in self.systems))
         return found
 
     def usable_memory(self, gpu: Gpu) -> UsableMemory | None:
@@ -121,9 +126,12 @@ def load_hardware(folder: Path, *, on_demand: bool = False) -> HardwareCatalog:
     return HardwareCatalog(gpus, systems, tables) if on_demand else HardwareCatalog(gpus[:], systems[:], tables[:])
 
 
-def _no_record(field: str, name: str) -> SpecError:
+def _no_record(field: str, name: str, ids: Iterable[str]) -> SpecError:
+    asked, known = name.casefold().replace(" ", "-"), tuple(ids)
+    close = [each for each in known if asked in each][:_SUGGESTIONS] or close_names(asked, known)
     hint = (
         "The window's Catalog tab, or `gpu-planner gpus` in a shell, lists all accelerators; in Python, "
         "`planner.resolve_gpu` finds the id of a name."
     )
-    return SpecError(field, f"there is no record with the id {name!r}", hint)
+    meant = f"Close ids: {', '.join(close)}. " if close else ""
+    return SpecError(field, f"no {field.replace('gpu', 'GPU')} has the id {name!r}", f"{meant}{hint}")

@@ -157,18 +157,15 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
     mine = (*given, *(field for field, value in fresh.items() if value is not None))
     kept = tuple(note for note in base.figure_notes if note.field not in (*mine, *_USER_ONLY_FIELDS))
     facts = (note for note in base.notes if not note.startswith(_ADDED_AFTER))
-    try:
-        return base.evolve(
-            id=gpu_id,
-            name=name.strip(),
-            aliases=(),
-            launch_price_usd=None,
-            figure_notes=(*_user_figure_notes(mine, day), *kept),
-            notes=(f"{_ADDED_AFTER}{base.name}", *facts),
-            **{**dict.fromkeys(_USER_ONLY_FIELDS), **given, **fresh},
-        )
-    except ValidationError as error:
-        raise SpecError.from_validation(error) from error
+    return base.evolve(
+        id=gpu_id,
+        name=name.strip(),
+        aliases=(),
+        launch_price_usd=None,
+        figure_notes=(*_user_figure_notes(mine, day), *kept),
+        notes=(f"{_ADDED_AFTER}{base.name}", *facts),
+        **{**dict.fromkeys(_USER_ONLY_FIELDS), **given, **fresh},
+    )
 
 
 def _memory_size_fields(memory_bytes: int) -> dict[str, object]:

@@ -166,8 +166,8 @@ class QuerySchema(Generic[AnyRecord]):
         """Return the hint for an error about the unknown field `word`: similar field names, and all fields."""
         parts = [name for name in self.fields if word in name.split("_") or name in word.split("_")]
         alike = tuple(dict.fromkeys((*close_names(word, self.fields, _SUGGESTIONS), *parts)))[:_SUGGESTIONS]
-        meant = f" Did you mean {' or '.join(alike)}?" if alike else ""
-        return f"There is no {word!r} of {self.noun}.{meant} Fields: {' '.join(self.fields)}."
+        meant = f"Did you mean {' or '.join(alike)}? " if alike else ""
+        return f"{meant}Fields of {self.noun}: {' '.join(self.fields)}."
 
 
 def has_word(word: str, text: str, kind_words: frozenset[str]) -> bool:

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
-
 from planner.errors import PlannerError, SpecError
 from planner.hardware.mig import sliced_card_id
 from planner.launch.places import PLACES
@@ -148,11 +146,8 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
             f"no files are written for {workload.alignment.method.upper()} in {launcher.title}",
             f"Write for {' or '.join(others)}.",
         )
-    try:
-        chosen = plan.evolve(workload=workload.evolve(profile=launcher.profiles[0])) if is_open else plan
-        evaluation = evaluate(launcher.complete(chosen), catalog)
-    except ValidationError as error:
-        raise SpecError.from_validation(error) from error
+    chosen = plan.evolve(workload=workload.evolve(profile=launcher.profiles[0])) if is_open else plan
+    evaluation = evaluate(launcher.complete(chosen), catalog)
     if evaluation.memory.unsupported or evaluation.memory.verdict == "does-not-fit":
         reason = next(iter(evaluation.memory.unsupported), "the plan does not fit")
         raise SpecError("gpu", reason, FITTING_HINT)

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +33,7 @@ _SLURM_NODES: Final = re.compile(r"^#SBATCH\s+(?:--nodes[= ]|-N\s*)(\d+)\s*$", r
 _COUNTS: Final = ("--num_processes", "--num_gpus", "--nproc_per_node")
 _COUNT_VARIABLE: Final = "NPROC_PER_NODE"
 _ENDS: Final = frozenset((";", "&&", "||", "|", "&"))
+_LONGEST_HINT: Final = 2_000
 _HINT: Final = (
     "Supported are vllm serve, sglang serve, trtllm-serve, llama-server, ollama create, accelerate, torchtitan and the "
     "programs' own files."
@@ -130,10 +131,27 @@ def _with_slurm_cards(recipe: Recipe, text: str) -> Recipe:
 
 def _recipe_in_script(text: str, environment: Mapping[str, str], path: Path) -> Recipe:
     variables = dict(environment)
+    commands = []
     for words in _commands(text, variables, path):
         if _program_in(words) is not None:
             return _recipe_in_words(words, variables, path)
-    raise RecipeError(path, "starts none of the supported programs", _HINT)
+        commands.append(words)
+    raise RecipeError(path, "starts none of the supported programs", f"{_HINT}{_trace_hint(commands)}")
+
+
+def _trace_hint(commands: Iterable[tuple[str, ...]]) -> str:
+    """Return how the first Python script that a command starts is traced, or "" if none does."""
+    from planner.trace.launcher import parse_command  # only this error needs it
+
+    for words in commands:
+        try:
+            parse_command(words)
+        except SpecError:
+            continue
+        command = shlex.join(words)
+        if command.isprintable() and len(command) <= _LONGEST_HINT:
+            return f" A trace runs a Python script as it is: gpu-planner trace -- {command}"
+    return ""
 
 
 def _recipe_in_words(words: tuple[str, ...], environment: Mapping[str, str], path: Path) -> Recipe:

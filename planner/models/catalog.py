@@ -134,6 +134,9 @@ class ModelCatalog:
     not_built: Sequence[UnsupportedModel] = ()
     _built: dict[str, Architecture] = field(default_factory=dict, init=False, repr=False)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.records)} models>"
+
     def record(self, name: str) -> ModelRecord:
         """Return the record with exactly the id, alias or variant `name`; `resolve_model` accepts other spellings.
 
@@ -143,7 +146,7 @@ class ModelCatalog:
         if name not in self._records_by_name:
             self._records_by_name.update(_by_name(records_mentioning(self.records, name)))
         if name not in self._records_by_name:
-            raise SpecError("model", f"there is no model with the id {name!r}", hint=_LIST_COMMAND)
+            raise SpecError("model", f"no model has the id {name!r}", hint=_similar_names_hint(self, name))
         return self._records_by_name[name]
 
     def model(self, name: str) -> Architecture:

@@ -29,6 +29,9 @@ class Catalog:
     prices: Path | None = None
     """Folder of fetched prices and the user's own offers; None: only bundled prices are used."""
 
+    def __repr__(self) -> str:
+        return f"<Catalog in {self.folder}: {self.hardware!r}, {self.models!r}>"
+
     @cached_property
     def cost(self) -> "CostCatalog":
         """Return the price data."""

@@ -66,7 +66,7 @@ class WorkloadDraft:
         """Validate each edited value on its own, independent of the other fields.
 
         Raises:
-            pydantic.ValidationError: If a value is not allowed.
+            SpecError: If a value is not allowed.
         """
         try:
             self._kind.model_validate(nest_fields(self._edited))
@@ -74,7 +74,7 @@ class WorkloadDraft:
             # A conflict with default values is not an error of the edit itself.
             place = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
             if any(place == name or place.startswith(f"{name}.") for name in self._edited):
-                raise
+                raise _placed_in_plan(SpecError.from_validation(error)) from None
 
     def value(self, name: str) -> FieldValue:
         """Return the value of the field `name`; for a group such as `lora`, a mapping of its fields, or None."""
@@ -119,9 +119,12 @@ class WorkloadDraft:
         """Return the validated workload.
 
         Raises:
-            pydantic.ValidationError: If a value is not allowed.
+            SpecError: If a value is not allowed.
         """
-        return self._kind.model_validate(nest_fields(self._fields))
+        try:
+            return self._kind.model_validate(nest_fields(self._fields))
+        except ValidationError as error:
+            raise _placed_in_plan(SpecError.from_validation(error)) from None
 
     def _rule_applies(self, rule: WorkloadRule) -> bool:
         """Return whether to check a rule in this draft, by the task and the edited fields."""
@@ -209,7 +212,7 @@ def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -
     architecture = _edited_architecture(plan, plan_edits, catalog)
     context = {"count": plan_edits.get("count", plan.count), "model": architecture}
     draft = WorkloadDraft(plan.workload, edited, context, plan_fields=plan_edits.keys())
-    _check_draft(draft)
+    draft.check()
     if plan.workload.gpus and plan_edits.keys() & {"gpu", "count"} and "gpus" not in edited:
         draft.adjust_field("gpus", ())
         plan_edits = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | plan_edits
@@ -250,31 +253,24 @@ def _edited_architecture(plan: Plan, plan_edits: Mapping[str, object], catalog: 
         return architecture_of(
             plan.evolve(**{name: plan_edits[name] for name in ("model",) if name in plan_edits}), catalog
         )
-    except (PlannerError, ValidationError):
+    except PlannerError:
         return None
-
-
-def _check_draft(draft: WorkloadDraft) -> None:
-    """Reject a draft with an edited value that is invalid on its own."""
-    try:
-        draft.check()
-    except ValidationError as error:
-        raise _spec_error(error) from None
 
 
 def _build_plan(plan: Plan, plan_edits: Mapping[str, object], draft: WorkloadDraft) -> Plan:
     """Return `plan` with the edited fields in `plan_edits` and the workload in `draft`."""
+    workload = draft.build()
     try:
-        return plan.evolve(**plan_edits, workload=draft.build())
-    except ValidationError as error:
-        raise _spec_error(error) from None
+        return plan.evolve(**plan_edits, workload=workload)
+    except SpecError as error:
+        if error.field in Plan.model_fields:
+            raise
+        raise _placed_in_plan(error) from None
 
 
-def _spec_error(error: ValidationError) -> SpecError:
-    """Return the pydantic error as a `SpecError` whose field has the same name as in edits."""
-    problem = SpecError.from_validation(error)
-    place = problem.field if problem.field in Plan.model_fields else f"{WORKLOAD}{problem.field}".removesuffix(".")
-    return SpecError(place, problem.reason, problem.hint)
+def _placed_in_plan(error: SpecError) -> SpecError:
+    """Return the error about a workload with the name that its field has in edits."""
+    return SpecError(f"{WORKLOAD}{error.field}".removesuffix("."), error.reason, error.hint)
 
 
 _MAX_RESULTS: Final = 8

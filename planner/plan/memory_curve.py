@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal
 
-from pydantic import ValidationError
-
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
@@ -155,10 +153,7 @@ def _count_scaling(
 
 def _with_rank(plan: Plan, rank: int) -> Plan:
     lora = _adapter_settings(plan.workload)
-    try:
-        return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))
-    except ValidationError as error:
-        raise SpecError.from_validation(error) from error
+    return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))
 
 
 def _adapter_settings(workload: Workload) -> Lora:

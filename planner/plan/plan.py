@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, GetJsonSchemaHandler, PlainValidator, TypeAdapter, model_validator
+from pydantic import Field, GetJsonSchemaHandler, PlainValidator, TypeAdapter, field_validator, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -13,6 +13,7 @@ from planner.cost.terms import CostTerms
 from planner.memory.corrections import Correction
 from planner.models.architecture import Architecture
 from planner.performance.setting import TimeSetting
+from planner.validation import HintedError
 from planner.workload.parallel import MOST_CARDS
 from planner.workload.workload import Inference, Workload
 
@@ -110,13 +111,21 @@ class Plan(Spec):
         build as an estimate; a plan that the program puts together does not.
 
         Raises:
-            pydantic.ValidationError: If the number of GPUs is out of range, or not that of the workload's GPUs.
+            SpecError: If the number of GPUs is out of range, or not that of the workload's GPUs.
         """
         fields = {name: getattr(self, name) for name in self.model_fields_set}
         plan = Plan.model_construct(**{**fields, **parts})
         if 1 <= plan.count <= MOST_CARDS and _named_card_count(plan.workload) in (0, plan.count):
             return plan
         return self.evolve(**parts)
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _explain_a_text(cls, model: object) -> object:
+        if isinstance(model, str):
+            hint = f'In Python: ModelChoice(id="{model}"); in a file: {{"id": "{model}"}}.'
+            raise HintedError(f"{model[:80]!r} is a name, not a model", hint)
+        return model
 
     @model_validator(mode="before")
     @classmethod

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from pydantic import Field as ModelField
-from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from planner.base import Spec
@@ -222,10 +221,7 @@ def with_value(plan: Plan, field: SolvableField, value: int) -> Plan:
     changes = {field: value}
     if field == "context_length" and plan.workload.task == "inference" and plan.workload.prompt_length is not None:
         changes["prompt_length"] = min(plan.workload.prompt_length, value)
-    try:
-        return plan.evolve(workload=_in_whole_groups(plan.workload.evolve(**changes), plan.count))
-    except ValidationError as error:
-        raise SpecError.from_validation(error) from error
+    return plan.evolve(workload=_in_whole_groups(plan.workload.evolve(**changes), plan.count))
 
 
 def on_cards(plan: Plan, count: int, parallel_changes: Mapping[str, object] = MappingProxyType({})) -> Plan:

@@ -192,6 +192,7 @@ class Alignment(Spec):
         Presentation(
             "--engine-memory",
             "alignment",
+            metavar="SHARE",
             explanation="TRL's default is 0.3 since version 0.18; 0.9 leaves no room for training.",
             stops=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
             brief="with {} of the GPU",

@@ -3,8 +3,6 @@
 from functools import lru_cache
 from typing import Final
 
-from pydantic import ValidationError
-
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES
 from planner.errors import SpecError
 from planner.models.architecture import (
@@ -100,8 +98,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     WEIGHT_FILE_RULES.check(workload, model=architecture)
     if images:
         prompt = max(prompt, images * image_tokens(architecture.stacks[0], workload.image_size) + 1)
-    return _validated_workload(
-        workload,
+    return workload.evolve(
         profile=profile,
         weights=native_format_name(profile, loaded, architecture),
         engine=settings_for(profile, workload.engine),
@@ -172,14 +169,6 @@ def _images_per_prompt(workload: Inference, architecture: Architecture, profile:
     return 1 if workload.images is None else workload.images
 
 
-def _validated_workload(workload: Inference, **changes: object) -> Inference:
-    """Return the workload with `changes`, validated; an invalid value raises a `SpecError`."""
-    try:
-        return workload.evolve(**changes)
-    except ValidationError as error:
-        raise SpecError.from_validation(error) from error
-
-
 def _input_length(requested: int | None, architecture: Architecture, default: int) -> int:
     """Return the input length: the model's fixed length, else `requested`, else `default`, within the context."""
     fixed = architecture.fixed_length
@@ -235,19 +224,16 @@ def pipeline_defaults(workload: Training | Inference, architecture: Architecture
         raise SpecError("image_size", f"{size[0]:,} × {size[1]:,} pixels are not multiples of {unit:,}")
     guided = not (isinstance(denoiser, DiffusionTransformer) and denoiser.guidance_embedded)
     settings = workload.diffusion
-    try:
-        return workload.evolve(
-            profile=workload.profile or DEFAULT,
-            weights=workload.weights or workload.compute,
-            image_size=size,
-            diffusion=settings.evolve(
-                guidance=guided if settings.guidance is None else settings.guidance,
-                text_weights=settings.text_weights or workload.compute,
-            ),
-            parallel=parallel,
-        )
-    except ValidationError as error:
-        raise SpecError.from_validation(error) from error
+    return workload.evolve(
+        profile=workload.profile or DEFAULT,
+        weights=workload.weights or workload.compute,
+        image_size=size,
+        diffusion=settings.evolve(
+            guidance=guided if settings.guidance is None else settings.guidance,
+            text_weights=settings.text_weights or workload.compute,
+        ),
+        parallel=parallel,
+    )
 
 
 def _check_formats(workload: Inference, architecture: Architecture) -> None:

@@ -102,6 +102,7 @@ class Parallel(Spec):
         Presentation(
             "--zero",
             "sharing",
+            metavar="STAGE",
             explanation="ZeRO and FSDP shard states that each replica would otherwise hold in full.",
             choices={
                 0: "None (DDP)",

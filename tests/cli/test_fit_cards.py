@@ -38,6 +38,12 @@ def memory(capsys):
     return run
 
 
+def test_two_numbers_of_gpus_are_not_reconciled(said):
+    text = said(MODEL, "--gpu", "4 x h100-sxm", "--count", "8", code=2)
+    assert "--count: 8 contradicts the 4 GPUs of --gpu" in text
+    assert "4 × H100" in said(MODEL, "--gpu", "4 x h100-sxm", "--count", "4")
+
+
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [

@@ -150,7 +150,7 @@ FILES = {
         ("nobody/nothing", "no model is called 'nobody/nothing'"),
         ("llama", "no model is called 'llama'"),
         ("MODEL --gpu GTX-9999", "no accelerator is called 'GTX-9999'"),
-        ("MODEL --gpu A100", "'A100' matches 4 records"),
+        ("MODEL --gpu A100", "'A100' can mean 4: a100-"),
         ("MODEL --count 0", "--count: must be at least 1, not 0"),
         ("MODEL --count many", "--count: 'many' is not a whole number"),
         ("MODEL --batch 1.5", "--batch: '1.5' is not a whole number"),

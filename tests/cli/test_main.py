@@ -235,6 +235,22 @@ def test_a_name_of_several_words_is_quoted_in_the_hint(capsys):
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["fit", "train.py"], "A trace runs it as it is: gpu-planner trace train.py"),
+        (
+            ["fit", "--gpu", "4 x RTX 4090", "--", "torchrun", "train.py", "--lr", "1e-4"],
+            "In full: gpu-planner trace --gpu 'RTX 4090' -- torchrun train.py --lr 1e-4",
+        ),
+        (["torchrun train.py"], "Did you mean: gpu-planner trace -- torchrun train.py"),
+    ],
+)
+def test_a_script_is_traced(words, hint, capsys):
+    assert cli.main(words) == 2
+    assert capsys.readouterr().err.endswith(f"hint: {hint}\n")
+
+
 @pytest.mark.parametrize("first", ["help", "--help"])
 def test_help_names_the_command_before_or_after(first, capsys):
     assert cli.main([first, "gpus"]) == 0

@@ -59,6 +59,7 @@ def test_terms_and_any_other_field():
         base=RUNS,
     )
     assert (found.buy.place, found.buy.card_price_usd, found.buy.pue) == ("desk", 1_900, 1.2)
+    assert asked("--place", "data-center").buy.place == asked("--place", "data-centre").buy.place == "data-centre"
     assert (found.rent.mode, found.rent.offer, found.rent.regions) == ("spot", "some-offer", ("a", "b"))
     assert found.rent.include_history
     assert (found.horizon_years, found.discount_rate) == (2, 0)

@@ -39,7 +39,7 @@ def test_an_unknown_machine_and_a_size_are_no_cards(catalog: Catalog) -> None:
     with pytest.raises(SpecError) as caught:
         named_cards(["24gb"], catalog)
     assert "memory_gib == 24" in caught.value.hint
-    with pytest.raises(AmbiguousNameError, match="matches 4 records"):
+    with pytest.raises(AmbiguousNameError, match="can mean 4"):
         named_cards(["8xH100"], catalog)
 
 

@@ -174,3 +174,9 @@ def test_fields_are_described():
     assert memory["peak_phase"]["description"]
     engine = json_schema("workload")["$defs"]["Inference"]["properties"]["engine"]
     assert "memory_utilization" in str(engine) or "memory_utilization" in str(json_schema("workload")["$defs"])
+
+
+def test_the_fields_of_an_evaluation_are_described():
+    fields = json_schema("fit")["properties"]
+    assert [name for name, field in fields.items() if "description" not in field] == []
+    assert "null for other plans" in fields["sharing"]["description"]

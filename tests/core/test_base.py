@@ -32,11 +32,11 @@ def test_evolving_changes_what_is_named_and_nothing_else():
 
 
 def test_evolving_validates_the_whole():
-    with pytest.raises(ValidationError):
+    with pytest.raises(SpecError, match="micro_batch: must be at least 1, not 0"):
         Training().evolve(micro_batch=0)
-    with pytest.raises(ValidationError):
+    with pytest.raises(SpecError, match=r"microbatch: there is no such field\. Close names: micro_batch\."):
         Training().evolve(microbatch=1)
-    with pytest.raises(ValidationError, match="formula"):
+    with pytest.raises(SpecError, match="formula"):
         READ.evolve(basis="derived")
 
 

@@ -56,7 +56,7 @@ def test_a_field_is_named_with_its_reason():
 def test_an_ambiguous_name_lists_its_candidates():
     error = AmbiguousNameError("gpu", "A100", ("a100-40gb", "a100-80gb"))
     assert error.candidates == ("a100-40gb", "a100-80gb")
-    assert error.message == "gpu: 'A100' matches 2 records: a100-40gb, a100-80gb"
+    assert error.message == "gpu: 'A100' can mean 2: a100-40gb, a100-80gb"
     assert "'a100-40gb'" in error.hint
 
 

@@ -105,10 +105,7 @@ def test_a_pinned_plan_whose_card_is_deleted_is_unpinned_with_an_error(workspace
     workspace.pin.put(OTHER.evolve(gpu="rtx-3090"))
     with qtbot.waitSignal(workspace.failed) as told:
         workspace.set_catalog(with_gpus(catalog, lambda gpu: None if gpu.id == "rtx-3090" else gpu))
-    assert (
-        "was unpinned because it can no longer be shown: gpu: there is no record with the id 'rtx-3090'"
-        in told.args[0].message
-    )
+    assert "was unpinned because it can no longer be shown: gpu: no GPU has the id 'rtx-3090'" in told.args[0].message
     assert (workspace.plan, workspace.pin.plan) == (SAMPLE_PLAN, None)
     workspace.pin.swap()
     workspace.apply("number of cards", count=3)

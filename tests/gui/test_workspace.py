@@ -301,7 +301,7 @@ def test_an_undo_that_cannot_be_shown_is_reported_and_removed(three_models: Work
     plan, stack = three_models.plan, three_models.undo_stack
     with qtbot.waitSignal(three_models.failed) as told:
         stack.undo()
-    assert "can no longer be shown: model: there is no model" in told.args[0].message
+    assert "can no longer be shown: model: no model has the id" in told.args[0].message
     assert (three_models.plan, seen, three_models.modified) == (plan, [], True)
     assert (stack.count(), stack.undoText(), stack.canRedo()) == (1, "small", False)
     stack.undo()

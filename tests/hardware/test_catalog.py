@@ -40,8 +40,22 @@ def test_a_folder_is_read_whole(tmp_path: Path) -> None:
 
 
 def test_an_unknown_id_is_said(hardware: HardwareCatalog) -> None:
-    with pytest.raises(SpecError, match="no record with the id 'card-9'"):
+    with pytest.raises(SpecError, match="no GPU has the id 'card-9'"):
         hardware.gpu("card-9")
+
+
+@pytest.mark.parametrize(
+    ("written", "close"),
+    [("RTX 4090", "rtx-4090, rtx-4090-d"), ("rtx-409", "rtx-4090, rtx-4090-d"), ("l40z", "l4"), ("?", "")],
+)
+def test_ids_like_an_unknown_one_are_named(hardware: HardwareCatalog, written: str, close: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        hardware.gpu(written)
+    assert caught.value.hint.startswith(f"Close ids: {close}" if close else "The window's Catalog tab")
+
+
+def test_a_catalog_is_shown_in_a_line(hardware: HardwareCatalog) -> None:
+    assert repr(hardware) == f"<HardwareCatalog: {len(hardware.gpus)} GPUs, {len(hardware.systems)} systems>"
 
 
 @pytest.mark.parametrize(

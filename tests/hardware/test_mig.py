@@ -182,7 +182,7 @@ def test_a_profile_of_several_cards_is_ambiguous_and_an_unknown_one_refused(hard
     assert several.value.candidates == ("a100-pcie-40gb-mig-3g.20gb", "a100-sxm4-40gb-mig-3g.20gb")
     with pytest.raises(SpecError, match="no slice of L40S"):
         resolve_gpu(hardware, "L40S 1g.6gb")
-    with pytest.raises(SpecError, match="there is no record"):
+    with pytest.raises(SpecError, match="no GPU has the id"):
         resolve_gpu(hardware, "a30-mig-9g.9gb")
 
 

@@ -211,6 +211,6 @@ def test_every_card_and_system_is_found_where_files_are_parsed_on_demand():
         "rtx-4090",
         "tesla-t4",
     ]
-    with pytest.raises(SpecError, match="no record with the id"):
+    with pytest.raises(SpecError, match="has the id"):
         on_demand.gpu("rtx-0")
     assert on_demand.gpu("h100-sxm5-80gb-mig-1g.10gb") == HARDWARE.gpu("h100-sxm5-80gb-mig-1g.10gb")

@@ -57,5 +57,5 @@ def test_a_figure_without_a_note_has_the_source_of_its_record(hardware: Hardware
 
 def test_systems_are_found_by_id(hardware: HardwareCatalog) -> None:
     assert hardware.system("dgx-h100").gpu_count == 8
-    with pytest.raises(SpecError, match="no record with the id 'dgx-9'"):
+    with pytest.raises(SpecError, match="no system has the id 'dgx-9'"):
         hardware.system("dgx-9")

@@ -51,6 +51,7 @@ def test_a_modelfile_is_read_alone_and_with_its_server(tmp_path):
     ("name", "text", "message"),
     [
         ("run.sh", "echo hello", "starts none of the supported programs"),
+        ("run.sh", f"python train.py {'x' * 3_000}\npython 'a\tb.py'", "starts none of the supported programs"),
         ("run.sh", "echo 'hello", "a quotation mark without its pair"),
         ("compose.yaml", "services: {}", "is not a file of Docker Compose"),
         ("compose.yaml", "services: {a: {command: [sleep]}}", "starts none of the supported programs"),
@@ -60,6 +61,14 @@ def test_a_modelfile_is_read_alone_and_with_its_server(tmp_path):
 def test_what_cannot_be_read_is_refused(tmp_path, name, text, message):
     with pytest.raises(RecipeError, match=message):
         recipe(tmp_path, text, name)
+
+
+def test_a_script_in_python_is_traced(tmp_path):
+    with pytest.raises(RecipeError) as caught:
+        recipe(tmp_path, "cd /data\nCUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py --bf16\n")
+    assert caught.value.hint.endswith(
+        "gpu-planner trace -- CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py --bf16"
+    )
 
 
 def test_a_missing_script_is_told(tmp_path):

@@ -214,7 +214,7 @@ def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
     assert catalog.model("other/Model-1B-Chat").parameters == 600
     assert catalog.model("owner/Model-1B-half").stored_dtype == "fp16"
     assert catalog.record("owner/Model-1B").context is None
-    with pytest.raises(SpecError, match="no model with the id 'model-1b'"):
+    with pytest.raises(SpecError, match="no model has the id 'model-1b'"):
         catalog.model("model-1b")
 
 

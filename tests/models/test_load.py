@@ -93,8 +93,8 @@ def test_a_configuration_comes_from_the_catalog_or_from_a_file(catalog: ModelCat
     ("text", "reason"),
     [
         ("hf:../etc/passwd", "not a model name of the Hugging Face Hub"),
-        ("model.safetensors", "cannot be read: No such file"),
-        ("weights/model-Q4_K_M.gguf", "cannot be read: No such file"),
+        ("model.safetensors", "cannot be read (No such file"),
+        ("weights/model-Q4_K_M.gguf", "cannot be read (No such file"),
         ("pytorch_model.bin", "is a pickle, which could run arbitrary code"),
         ("/nowhere/config.json", "cannot be read"),
     ],

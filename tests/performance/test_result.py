@@ -1,8 +1,8 @@
 """Terms of a time estimate."""
 
 import pytest
-from pydantic import ValidationError
 
+from planner.errors import SpecError
 from planner.performance.result import TimeResult, TimeTerm
 
 EXCHANGE = TimeTerm(
@@ -27,5 +27,5 @@ def test_terms_are_found_by_name() -> None:
 
 
 def test_no_term_takes_less_than_no_time() -> None:
-    with pytest.raises(ValidationError, match="seconds"):
+    with pytest.raises(SpecError, match="seconds"):
         EXCHANGE.evolve(seconds=-1.0)

@@ -32,3 +32,9 @@ def test_an_invalid_bundled_record_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "catalog_dir", lambda: tmp_path / "nowhere")
     with pytest.raises(CatalogError, match="there are no JSON files here"):
         load_catalog_or_bundled(tmp_path, tmp_path / "hardware.json")
+
+
+def test_a_catalog_is_shown_in_a_line():
+    catalog = load_catalog()
+    hardware, models = catalog.hardware, len(catalog.models.records)
+    assert repr(catalog) == f"<Catalog in {catalog.folder}: {hardware!r}, <ModelCatalog: {models} models>>"

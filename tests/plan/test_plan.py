@@ -37,6 +37,12 @@ def test_a_model_cannot_have_both_an_architecture_and_a_trace():
         ModelChoice(id="x", architecture=small_llama(), trace=FACTS)
 
 
+def test_a_name_instead_of_a_model_is_told_how_to_write_one():
+    with pytest.raises(SpecError, match="model: 'llama' is a name, not a model") as caught:
+        Plan(model="llama")
+    assert caught.value.hint == 'In Python: ModelChoice(id="llama"); in a file: {"id": "llama"}.'
+
+
 def test_a_plan_is_for_one_card_unless_it_says_otherwise():
     assert Plan(model=ModelChoice(id="gpt2")).count == 1
     with pytest.raises(SpecError, match="count"):
@@ -63,7 +69,7 @@ def test_a_plan_of_valid_parts_is_that_of_changed_fields():
     for parts in (on_one, of_two_kinds):
         assert plan.with_parts(**parts) == plan.evolve(**parts)
     assert plan.with_parts(**of_two_kinds).count == 3
-    with pytest.raises(ValidationError, match="count is 4, but"):
+    with pytest.raises(SpecError, match="count is 4, but"):
         plan.with_parts(**of_two_kinds, count=4)
-    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+    with pytest.raises(SpecError, match="count: must be at least 1, not 0"):
         plan.with_parts(count=0)

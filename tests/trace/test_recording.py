@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given, settings
-from pydantic import ValidationError
 from recordings import Recorder, any_recordings, two_steps
 
 from planner.errors import SpecError
@@ -46,20 +45,20 @@ def test_columns_that_contradict_each_other_are_refused(changes, reason):
 def test_an_index_without_a_name_is_refused(column, index, reason):
     recording = two_steps()
     outside = recording.allocations.evolve(**{column: (index,) * len(recording.allocations.bytes)})
-    with pytest.raises(ValidationError, match=reason):
+    with pytest.raises(SpecError, match=reason):
         recording.evolve(allocations=outside)
 
 
 @pytest.mark.parametrize("name", ["parameters", "trainable_parameters", "flops", "convolution_flops", "seconds"])
 def test_a_count_below_zero_is_refused(name):
-    with pytest.raises(ValidationError, match="greater than or equal to 0"):
+    with pytest.raises(SpecError, match="must be at least 0, not -1"):
         two_steps().evolve(**{name: -1})
 
 
 def test_a_step_may_calculate_nothing():
     still = two_steps(512).evolve(flops=0, convolution_flops=0, product_elements=0, operator_calls=0)
     assert (still.flops, still.convolution_flops) == (0, 0)
-    with pytest.raises(ValidationError, match="flops"):
+    with pytest.raises(SpecError, match="flops"):
         still.evolve(flops=-1)
 
 
@@ -98,7 +97,7 @@ def test_a_run_may_need_less_than_it_reserves_without_a_limit():
 
 @pytest.mark.parametrize("changes", [{"reserved_bytes": 1}, {"least_reserved_bytes": 1}, {"phases": ()}])
 def test_facts_that_contradict_themselves_are_refused(changes):
-    with pytest.raises(ValidationError):
+    with pytest.raises(SpecError):
         facts_of(two_steps()).evolve(**changes)
 
 

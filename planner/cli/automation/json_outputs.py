@@ -65,10 +65,13 @@ OPTIONAL: Final = _OptionalMark()
 
 
 def _object_of(kind: type[Any], **more: Any) -> Any:  # noqa: ANN401  # types of fields
-    """Return the type of the object that a named tuple is printed as, with further fields."""
+    """Return the type of the object that a named tuple is printed as, with further fields.
+
+    Its name and module are those of the tuple, by which the descriptions of the fields are found.
+    """
     fields: dict[str, Any] = {name: (annotation, ...) for name, annotation in get_type_hints(kind).items()}
     fields |= {name: (annotation, ...) for name, annotation in more.items()}
-    return create_model(kind.__name__, __base__=Output, __doc__=kind.__doc__, **fields)
+    return create_model(kind.__name__, __base__=Output, __doc__=kind.__doc__, __module__=kind.__module__, **fields)
 
 
 if TYPE_CHECKING:
@@ -94,8 +97,9 @@ else:
     _SamplingCost, _Statistic, _Mark = _object_of(SamplingCost), _object_of(Statistic), _object_of(RecordedMark)
     _DiagnosedTime, _SetupCheck = _object_of(DiagnosedTime), _object_of(SetupCheck)
     _Evaluated = create_model(
-        "Evaluated",
+        Evaluation.__name__,
         __base__=Output,
+        __module__=Evaluation.__module__,
         **{name: (info.annotation, ...) for name, info in Evaluation.model_fields.items() if not info.exclude},
         # Printed, too, but no field: it is estimated on first use.
         time=(TimeResult | None, Field(description="duration of one step or request; null without a GPU")),
@@ -106,15 +110,22 @@ class FitOutput(_Evaluated):
     """The evaluation of a plan, and what `--advise`, `--solve`, `--log`, `--preset`, `--versus` and `--beside` add."""
 
     advice: Annotated[tuple[Advice, ...], OPTIONAL] = ()
+    """With `--advise`: changes that make the plan fit or save memory, the best first."""
     warnings: Annotated[tuple[PlanWarning, ...], OPTIONAL] = ()
+    """With `--advise`: what is unusual in the plan."""
     solved: Annotated[tuple[SolveResult, ...], OPTIONAL] = ()
+    """With `--solve`: the largest values that fit."""
     comparison: Annotated[LogComparison | None, OPTIONAL] = None
+    """With `--log`: what was measured, beside the estimate."""
     recipe: Annotated[Recipe | None, OPTIONAL] = None
+    """The keys of the training or launch file that the plan was read from."""
     preset: Annotated[Mapping[str, Any] | None, OPTIONAL] = Field(
         default=None, description="the fields of the preset that are set; see the schema of fit list-presets"
     )
     versus: Annotated[PlanComparison | None, OPTIONAL] = None
+    """With `--versus`: the differences from the other plan."""
     beside: Annotated[tuple[Neighbour, ...], OPTIONAL] = ()
+    """With `--beside`: what the other models take of each GPU."""
 
 
 class CostAnswer(Output):

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -99,7 +100,7 @@ class _PrintedSchema(GenerateJsonSchema):
         found = super().model_schema(schema)
         for name, text in field_docstrings(schema["cls"]).items():
             if "description" not in found.get("properties", {}).get(name, {"description": ""}):
-                found["properties"][name]["description"] = text
+                found["properties"][name]["description"] = re.sub(r"\bNone\b", "null", text)
         optional = set(_optional_fields(schema["cls"]))
         if self.mode == "serialization" and optional and "required" in found:
             found["required"] = [name for name in found["required"] if name not in optional]

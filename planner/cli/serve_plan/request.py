@@ -71,8 +71,8 @@ def traffic_from(arguments: argparse.Namespace) -> Traffic:
         fields["arrivals"] = _arrivals(arguments)
     try:
         return base.evolve(**fields)
-    except ValidationError as error:
-        raise SpecError("--traffic", SpecError.from_validation(error).reason, _HELP) from error
+    except SpecError as error:
+        raise SpecError("--traffic", error.reason, _HELP) from error
 
 
 def _lengths_and_beginnings(arguments: argparse.Namespace) -> dict[str, object]:
@@ -100,7 +100,11 @@ def _arrivals(arguments: argparse.Namespace) -> Arrivals:
     """
     if arguments.clients is not None:
         if arguments.rate is not None:
-            raise SpecError("--clients", "cannot be combined with --rate", "Clients send as fast as they are answered.")
+            raise SpecError(
+                "--clients",
+                "cannot be combined with --rate",
+                "Leave out one of them: clients send as soon as they are answered.",
+            )
         clients, pause = option_value("--clients", arguments.clients, COUNT), _number(arguments, "think_seconds") or 0
         return _checked("--clients", ConcurrentClients, clients=clients, think_seconds=pause)
     if arguments.rate is None:
@@ -142,9 +146,10 @@ def _traced_traffic(arguments: argparse.Namespace) -> Traffic:
         return traffic
     if arguments.speed is not None:
         raise SpecError("--speed", "cannot be combined with --rate", "Leave out one of them.")
+    rate = parse_rate(arguments.rate)
     try:
-        return traffic.at_rate(parse_rate(arguments.rate))
-    except ValueError as error:
+        return traffic.at_rate(rate)
+    except (ValueError, SpecError) as error:
         raise SpecError("--rate", str(error), "Leave out --rate.") from error
 
 

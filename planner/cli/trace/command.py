@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from planner.cli.main import DOES_NOT_FIT
 from planner.cli.parser import Parser, number_type, option_value, row_limit
 from planner.cli.report import memory_report
-from planner.cli.table import ProgressLine, TableColumn, prose_width, table, terminal_width, wrap
+from planner.cli.table import ProgressLine, TableColumn, fitted_table, prose_width, table, terminal_width, wrap
 from planner.cli.trace.options import (
     add_trace_options,
     default_option_texts_of_trace,
@@ -49,14 +49,16 @@ from planner.trace.run import TraceLimits, trace
 from planner.trace.user_code import find_trace_candidates
 
 _ALIVE_HEADS: Final = (
-    TableColumn("Alive at the peak", flexible=True, narrowest=17),
+    TableColumn("Alive at the peak", flexible=True),
     TableColumn("Size", "right"),
     TableColumn("Share", "right"),
-    TableColumn("Module", flexible=True, narrowest=10, keep="end"),
-    TableColumn("Operator", flexible=True, narrowest=8),
-    TableColumn("Shape", flexible=True, narrowest=8),
-    TableColumn("Line", flexible=True, keep="end"),
+    TableColumn("Module", flexible=True),
+    TableColumn("Operator", flexible=True),
+    TableColumn("Shape", flexible=True),
+    TableColumn("Line", flexible=True),
 )
+_DISPENSABLE: Final = (2, 4)
+"""Places of the columns that a narrow table of live tensors does without: the share, then the operator."""
 _MODULE_HEADS: Final = (
     TableColumn("Module", flexible=True, keep="end"),
     TableColumn("Class", flexible=True),
@@ -87,12 +89,14 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
 
 def _live_tensor_table(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
     shown = [
-        [row.title, row.size, row.share_text, row.module, row.operator, row.shape, row.place] for row in rows[:top]
+        # A shape is one word, which is not broken.
+        [row.title, row.size, row.share_text, row.module, row.operator, row.shape.replace(", ", ","), row.place]
+        for row in rows[:top]
     ]
     rest = sum(row.bytes for row in rows[top:])
     if rest:
         shown.append([f"{fmt.integer(len(rows) - top)} more", fmt.size(rest), "", "", "", "", ""])
-    return table(_ALIVE_HEADS, shown, width, cuts=True)
+    return fitted_table(_ALIVE_HEADS, shown, width, _DISPENSABLE)
 
 
 def _module_table(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> str:

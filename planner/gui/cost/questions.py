@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pydantic import ValidationError
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QWidget
 
@@ -51,8 +50,8 @@ def change_term(terms: CostTerms, path: str, value: object) -> CostTerms:
         part = getattr(terms, outer)
         assert isinstance(part, Spec)  # job, rent and buy are the only parts
         return terms.evolve(**{outer: part.evolve(**{inner: value})})
-    except ValidationError as error:
-        raise SpecError.from_validation(error, "cost") from error
+    except SpecError as error:
+        raise SpecError(f"cost.{error.field}", error.reason, error.hint) from error
 
 
 def number_input(path: str, ends: tuple[float, float], placeholder: str, scale: float) -> DecimalField:

@@ -235,7 +235,7 @@ def _file_names(folder: Path) -> list[str]:
         with os.scandir(folder) as entries:
             return sorted(entry.name for _, entry in zip(range(_MAX_LISTED), entries, strict=False))
     except OSError as error:
-        raise ModelFileError(folder, f"cannot be read: {error.strerror}", "Check the folder's permissions.") from error
+        raise ModelFileError(folder, f"cannot be read ({error.strerror})", "Check the folder's permissions.") from error
 
 
 _READERS: Final[Mapping[str, Callable[[Path], Architecture]]] = {

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from planner.errors import ModelFileError
+from planner.storage import CHECK_PATH
 
-_CHECK_PATH: Final = "Check the path and your permission to read the file."
 _SHOWN: Final = 60
 _TRUNCATED: Final = "Download or copy the file again: it ends too early."
 # Non-blocking, so that opening a pipe that replaced the file does not wait for its other end.
@@ -135,7 +135,7 @@ def truncated_file_error(source: ByteSource, offset: int, count: int) -> ModelFi
 def unreadable_file_error(path: Path, error: OSError | ValueError) -> ModelFileError:
     """Return the error for a file that cannot be opened or read."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
-    return ModelFileError(path, f"cannot be read: {reason}", _CHECK_PATH)
+    return ModelFileError(path, f"cannot be read ({reason})", CHECK_PATH)
 
 
 def quoted_text(text: str) -> str:

@@ -23,6 +23,7 @@ from planner.monitor.recording.records import (
     RecordingHeader,
     read_record,
 )
+from planner.storage import CHECK_PATH
 
 _MAX_MARKS: Final = 10_000
 _MAX_BAD_LINES: Final = 10_000
@@ -261,4 +262,4 @@ def open_regular(path: Path) -> BinaryIO:
         return path.open("rb")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise RecordingError(path, f"cannot be read ({reason})", "Check the path and its permissions.") from error
+        raise RecordingError(path, f"cannot be read ({reason})", CHECK_PATH) from error

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pydantic import ValidationError
-
 from planner.base import Spec, Stop
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
@@ -63,7 +61,7 @@ class ChangeSearch:
         try:
             plan = apply_change(base.plan, change)
             fit = resolved_fit(plan, self.catalog, self.architecture).fit
-        except (ValidationError, SpecError):
+        except SpecError:
             return None
         return ChangedPlan((*base.changes, change), plan, fit)
 
@@ -72,7 +70,7 @@ def apply_change(plan: Plan, change: PlanChange) -> Plan:
     """Return `plan` with `change` applied.
 
     Raises:
-        pydantic.ValidationError: If the workload does not allow it.
+        SpecError: If the workload does not allow it.
     """
     settings = {
         name: _merge_settings(getattr(plan.workload, name, None), value) for name, value in change.settings.items()

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-from pydantic import ValidationError
-
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.memory.logs.reading import FigureName, LoggedFigure, LogReading
@@ -192,9 +190,9 @@ def _evaluation_under(conditions: _Conditions, evaluation: Evaluation, catalog: 
         changed = plan.workload.evolve(
             prompt_length=conditions.prompt, context_length=conditions.context, batch=conditions.requests
         )
-        return evaluate(plan.evolve(workload=changed), catalog)
-    except ValidationError as error:
-        return SpecError.from_validation(error).message
+    except SpecError as error:
+        return error.message
+    return evaluate(plan.evolve(workload=changed), catalog)
 
 
 def _compared(figure: LoggedFigure, under: Evaluation | str, evaluation: Evaluation) -> FigureComparison:

@@ -13,7 +13,7 @@ from planner.memory.corrections import Correction
 from planner.memory.logs.reading import MAX_BYTES, decode_log
 from planner.parsing import parse_json
 from planner.paths import state_dir
-from planner.storage import UnreadableFileError, read_regular, read_stored, write_stored
+from planner.storage import CHECK_PATH, UnreadableFileError, read_regular, read_stored, write_stored
 from planner.units import MIB
 
 _LARGEST: Final = 4 * MIB
@@ -55,7 +55,7 @@ def open_log(path: Path) -> Log:
     except UnreadableFileError as error:
         raise LogError(f"{path}: {error.reason}", error.hint) from error
     except OSError as error:
-        raise LogError(f"{path}: cannot be read ({error.strerror})", "Check the path and its permissions.") from error
+        raise LogError(f"{path}: cannot be read ({error.strerror})", CHECK_PATH) from error
     return pasted_log(decode_log(data), written, path.name)
 
 

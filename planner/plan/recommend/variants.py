@@ -5,8 +5,6 @@ from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
-from pydantic import ValidationError
-
 from planner.cost.terms import Side
 from planner.dtypes import SCHEMES
 from planner.errors import SpecError
@@ -175,7 +173,7 @@ def _changed(plan: Plan, changes: Iterable[PlanChange]) -> AdaptedPlan | None:
     for change in changes:
         try:
             changed = apply_change(changed, change)
-        except ValidationError:
+        except SpecError:
             return None
         names.append(change.name)
     return AdaptedPlan(changed, tuple(names))

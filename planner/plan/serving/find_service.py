@@ -195,7 +195,7 @@ def _with_settings(plan: Plan, weights: str | None, cache: str, tokens: int | No
         if tokens is not None:
             changes["engine"] = workload.engine.evolve(**{_STEP_TOKENS: tokens})
         return plan.evolve(workload=workload.evolve(**changes))
-    except ValueError:
+    except SpecError:
         return None
 
 

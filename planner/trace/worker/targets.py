@@ -232,9 +232,12 @@ def _named_object(module: ModuleType, name: str, place: str) -> Any:
         named_object = getattr(named_object, attribute, None)
     if named_object is not None and name:
         return named_object
-    possible_targets = ", ".join(_possible_targets(module, name)) or "nothing that can be traced"
+    possible_targets = ", ".join(_possible_targets(module, name))
     reason = f"{place} has no {name!r}" if name else f"no part of {place} was named"
-    raise TraceError(_STAGE, reason, f"Available are: {possible_targets}. Write {place}:NAME.")
+    nothing = "It has no public class or function that could be traced."
+    raise TraceError(
+        _STAGE, reason, f"Available are: {possible_targets}. Write {place}:NAME." if possible_targets else nothing
+    )
 
 
 def _possible_targets(module: ModuleType, name: str) -> list[str]:

@@ -330,9 +330,11 @@ def _format_value(value: object) -> str:
     """Return a training file's value as short printable text."""
     if isinstance(value, bool) or value is None:
         text = {True: "true", False: "false", None: "nothing"}[value]
+    elif isinstance(value, dict):
+        text = f"{{{', '.join(f'{key}: {_format_value(item)}' for key, item in [*value.items()][:12])}}}"
     elif isinstance(value, list | tuple):
         text = ", ".join(_format_value(item) for item in value[:12])
     else:
-        text = "an object" if isinstance(value, dict) else str(value)
+        text = str(value)
     text = "".join(letter if letter.isprintable() else "·" for letter in text[: 2 * _SHOWN_CHARACTERS])
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from planner.errors import RecipeError
+from planner.parsing import flattened
 from planner.workload.recipes.accelerate import read_accelerate
 from planner.workload.recipes.axolotl import read_axolotl
 from planner.workload.recipes.config_reader import ConfigReader
@@ -48,6 +49,9 @@ def read_recipe(config: Mapping[str, object], source: str, kind: str | None = No
         RecipeError: If the format is unknown, a value is not allowed, or the training cannot be estimated.
     """
     kind = kind or detect_format(config)
+    if kind is None and any(str(value).startswith("torchtune.") for _, value in flattened(config)):
+        hint = "Describe it by options: gpu-planner fit MODEL --task training --profile torchtune --method lora."
+        raise RecipeError(source, "is a configuration of torchtune, which is not read", hint)
     if kind is None:
         known = ", ".join(known.title for known in FORMATS.values())
         raise RecipeError(source, "is not a training file of a supported program", f"Supported formats: {known}.")

@@ -2,7 +2,6 @@
 
 import pytest
 from price_samples import offer
-from pydantic import ValidationError
 
 from planner.cost.price_feeds.store import (
     PriceChoice,
@@ -13,7 +12,7 @@ from planner.cost.price_feeds.store import (
     offers_in_use,
     read_offers,
 )
-from planner.errors import PriceError
+from planner.errors import PriceError, SpecError
 
 
 def part(provider: str = "AWS", price: float = 50.0, **changes: object) -> ProviderPrices:
@@ -181,6 +180,6 @@ def test_a_folder_that_cannot_be_searched_is_named(tmp_path):
 
 def test_a_short_source_and_an_empty_file_can_be_kept():
     assert part().evolve(source="abc", bytes=0).bytes == 0
-    with pytest.raises(ValidationError, match="source"):
+    with pytest.raises(SpecError, match="source"):
         part().evolve(source="ab")
     assert PriceChoice() == PriceChoice(use_bundled=False)

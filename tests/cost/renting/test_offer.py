@@ -6,6 +6,7 @@ import pytest
 from renting_samples import OFFER
 
 from planner.cost.renting.offer import AMBIGUOUS, FROM_PRICE, UNVERIFIED
+from planner.errors import SpecError
 
 EITHER = {"gpu": None, "candidates": ("h100-sxm5-80gb", "h100-pcie-80gb")}
 
@@ -63,5 +64,5 @@ def test_a_price_older_than_twelve_months_is_history(day: str | None, days: int 
     ],
 )
 def test_an_implausible_offer_is_refused(changes: dict[str, object], reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(SpecError, match=reason):
         OFFER.evolve(**changes)

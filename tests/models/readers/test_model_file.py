@@ -183,7 +183,7 @@ def test_folders_without_a_model(tmp_path, monkeypatch):
 
     (tmp_path / "model.safetensors").unlink()
     monkeypatch.setattr(os, "scandir", closed)
-    with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
+    with pytest.raises(ModelFileError, match=r"cannot be read \(Permission denied\)"):
         read_model_file(tmp_path)
 
 

@@ -161,7 +161,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_cut_short(tmp_path):
 
 
 def test_pipes_folders_and_missing_files_are_refused_without_waiting(tmp_path):
-    assert "cannot be read: No such file" in refusal(tmp_path / "none")
+    assert "cannot be read (No such file" in refusal(tmp_path / "none")
     assert "is not a regular file" in refusal(tmp_path)
     assert "cannot be read" in refusal(Path("a\0b"))
     if hasattr(os, "mkfifo"):

@@ -17,7 +17,7 @@ from planner.errors import RecipeError
         ({"base_model": "x", "micro_batch_size": True}, "micro_batch_size must be a whole number"),
         ({"base_model": 3}, "base_model must be a string"),
         ({"base_model": "x", "gradient_checkpointing": "maybe"}, "gradient_checkpointing must be true or false"),
-        ({"base_model": "x", "plugins": {"a": 1}}, "plugins must be a list of strings, got an object"),
+        ({"base_model": "x", "plugins": {"a": 1}}, "plugins must be a list of strings, got {a: 1}"),
         ({"base_model": "x", "adapter": "lora", "lora_target_modules": [1]}, "lora_target_modules must be a list"),
         ({"zero_optimization": [2]}, "zero_optimization must be a section"),
         ({"zero_optimization": {"stage": 4}}, "zero_optimization.stage must be a whole number from 0 to 3, got 4"),

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
 from PySide6.QtCore import QSize, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
@@ -103,14 +102,11 @@ class AdvancedForm(QWidget):
         Raises:
             SpecError: If a value cannot be parsed or is not allowed.
         """
-        try:
-            return request.evolve(
-                steps=self.steps.value,
-                assume=parse_assumed_values(self.assume.text),
-                **({} if request.target.is_script else self._module_settings(request)),
-            )
-        except ValidationError as error:
-            raise SpecError.from_validation(error) from None
+        return request.evolve(
+            steps=self.steps.value,
+            assume=parse_assumed_values(self.assume.text),
+            **({} if request.target.is_script else self._module_settings(request)),
+        )
 
     def _module_settings(self, request: TraceRequest) -> dict[str, object]:
         """Return the settings of `request` from this form that a script itself decides."""

@@ -5,7 +5,7 @@ import json
 import pytest
 from made_pipelines import CLIP, INDEX, PIPELINE, UNET, VAE, pipeline_files, weights_of, write_files
 
-from planner.errors import ModelFileError
+from planner.errors import ModelFileError, SpecError
 from planner.models.catalog import load_models
 from planner.models.diffusion import Component, find_networks
 from planner.models.load import load_model
@@ -55,7 +55,7 @@ def test_only_pipelines_that_upcast_their_decoder_are_said_to():
 def test_a_pipeline_is_not_one_stack_of_layers():
     assert (READ.depth, READ.fixed_length, READ.has_variable_length, READ.kind) == (0, None, False, "diffusion")
     assert READ.parameters == sum(component.parameters for component in READ.components)
-    with pytest.raises(ValueError, match="needs components"):
+    with pytest.raises(SpecError, match="needs components"):
         READ.evolve(components=())
     with pytest.raises(ValueError, match="a denoiser and a decoder"):
         find_networks(READ.components[:1])
