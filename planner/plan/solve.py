@@ -251,7 +251,7 @@ def _in_whole_groups(workload: Workload, count: int) -> Workload:
 def _search_largest(
     fit: Callable[[int], CardFit], at_worst: MinimumVerdict, most: int, low: int, at_low: CardFit
 ) -> tuple[int, CardFit]:
-    """Return the largest number from `low` to `most` that fits, with its verdict; `at_low` is that of `low`, which fits.
+    """Return the largest number from `low` to `most` that fits, with its verdict; `low` fits with the verdict `at_low`.
 
     Doubling finds an interval. Within it memory is piecewise linear in most numbers, so that interpolating the free
     memory of both ends gets close to the answer; a step that has not halved the interval is followed by bisection.
