@@ -48,6 +48,7 @@ class CatalogTab(Tab):
         self._export_menu = CatalogExportMenu(self, self)
         self.bar = CatalogBar(theme, self.saved, self._export_menu)
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
+        self._kinds = make_label(role="muted", wrap=True)
         self._stack = QStackedWidget()
         self._pages = QStackedWidget()
         self._had_room = True
@@ -90,7 +91,7 @@ class CatalogTab(Tab):
     def refresh(self, evaluation: Evaluation) -> None:
         """Update the verdicts for the plan."""
         self.page.refresh(evaluation)
-        self._answer.setText(self.page.sentence())
+        self._show_answer()
         if self.view == "compare":
             self.compare.refresh()
         self._update_bar()
@@ -202,7 +203,7 @@ class CatalogTab(Tab):
     def _lay_out(self) -> None:
         space = self.theme.spacing
         in_column(
-            self._answer,
+            in_column(self._answer, self._kinds, spacing=space.tiny),
             self.bar,
             (self._stack, 1),
             owner=self,
@@ -273,6 +274,8 @@ class CatalogTab(Tab):
     @Slot()
     def _show_answer(self) -> None:
         self._answer.setText(self.page.sentence())
+        self._kinds.setText(self.page.searched_kinds)
+        self._kinds.setVisible(bool(self._kinds.text()))
 
     @Slot()
     def _open_columns(self) -> None:

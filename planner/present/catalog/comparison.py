@@ -104,7 +104,7 @@ def _pace_text_and_value(time: TimeResult, _seconds: float) -> TextAndValue:
     """Return the pace in tokens or samples per second, as text and as a number."""
     tokens = time.tokens_per_second
     pace, unit = (tokens, "tokens/s") if tokens else (time.samples_per_second, f"{time.samples}/s")
-    return fmt.quantity(pace, unit), pace
+    return fmt.UNKNOWN if pace is None else f"{fmt.rounded(pace)}{fmt.THIN}{unit}", pace
 
 
 def is_feasible(evaluation: Evaluation) -> bool:

@@ -97,8 +97,8 @@ def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -
 
 
 def margin_text(free_bytes: int) -> str:
-    """Return the free or missing memory: `6.10 GiB free`, `2.00 GiB too much`."""
-    return f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}"
+    """Return the free or missing memory: `6.10 GiB free`, `2.00 GiB short`."""
+    return f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'short'}"
 
 
 def verdict_rank(verdict: Verdict | None) -> int | None:

@@ -298,7 +298,7 @@ def test_the_result_can_be_copied(tab):
     assert (
         QGuiApplication.clipboard()
         .text()
-        .startswith("Name\tFits my model\tPrice\tPlan's speed\tMemory, GiB\tBandwidth, GB/s")
+        .startswith("Name\tFits my model\tPrice\tSpeed / time\tMemory, GiB\tBandwidth, GB/s")
     )
 
 
@@ -325,6 +325,7 @@ def test_where_nothing_fits_the_answer_says_so(tab, workspace):
     assert tab._answer.text() == "Does not fit on any of 388 accelerators."
     workspace.apply("count", count=2)
     assert "2 of each" in tab._answer.text()
+    assert " 2 for $" in tab._answer.text()
 
 
 def test_columns_sorting_facets_and_panes_are_remembered(tab, make_tab):
