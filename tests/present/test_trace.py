@@ -124,7 +124,7 @@ def test_the_reservation_has_figures_and_exact_bytes(view):
     assert {row.title for row in view.reservation if row.exact} == {
         "Peak allocated",
         "Peak reserved",
-        "Largest free block at that peak",
+        "Largest free block then",
     }
 
 

@@ -49,14 +49,16 @@ from planner.trace.run import TraceLimits, trace
 from planner.trace.user_code import find_trace_candidates
 
 _ALIVE_HEADS: Final = (
-    TableColumn("Alive at the peak", flexible=True, narrowest=17),
+    TableColumn("Alive at the peak", flexible=True, narrowest=9),
     TableColumn("Size", "right"),
-    TableColumn("Share", "right"),
     TableColumn("Module", flexible=True, narrowest=10, keep="end"),
     TableColumn("Operator", flexible=True, narrowest=8),
     TableColumn("Shape", flexible=True, narrowest=8),
     TableColumn("Line", flexible=True, keep="end"),
 )
+_NARROWEST: Final = 12
+"""Characters of a word that stays whole in a narrow terminal: names of modules and files are longer."""
+_SIZES: Final = re.compile(r"\[([\d, ]+)\]")
 _MODULE_HEADS: Final = (
     TableColumn("Module", flexible=True, keep="end"),
     TableColumn("Class", flexible=True),
@@ -87,19 +89,25 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
 
 def _live_tensor_table(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
     shown = [
-        [row.title, row.size, row.share_text, row.module, row.operator, row.shape, row.place] for row in rows[:top]
+        [row.title, row.size, row.module, row.operator, _with_sizes_as_typed(row.shape), row.place]
+        for row in rows[:top]
     ]
     rest = sum(row.bytes for row in rows[top:])
     if rest:
-        shown.append([f"{fmt.integer(len(rows) - top)} more", fmt.size(rest), "", "", "", "", ""])
-    return table(_ALIVE_HEADS, shown, width, cuts=True)
+        shown.append([f"{fmt.integer(len(rows) - top)} more", fmt.size(rest), "", "", "", ""])
+    return table(_ALIVE_HEADS, shown, width, whole=_NARROWEST)
+
+
+def _with_sizes_as_typed(shape: str) -> str:
+    """Return `shape` with its sizes as in `--input`, in one word: `8x3x224x224 float32`."""
+    return _SIZES.sub(lambda sizes: sizes[1].replace(", ", "x"), shape)
 
 
 def _module_table(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> str:
     notable = notable_modules(rows, top)
     shown = [[row.title, row.class_name, row.parameters_text, row.size, row.share_text, row.holds] for row in notable]
     left_out = len(rows) - len(notable)
-    return table(_MODULE_HEADS, shown, width, cuts=True) + (
+    return table(_MODULE_HEADS, shown, width, whole=_NARROWEST) + (
         f"\n{fmt.plural(left_out, 'smaller module')} left out" if left_out else ""
     )
 

@@ -147,7 +147,7 @@ BUYING_COLUMN: Final[Column[GpuRow]] = number_column(
     "Price",
     lambda row: None if row.buying is None else row.buying.value,
     text=lambda row: buying_text(row.buying, row.gpu),
-    width=13,
+    width=14,
     measure=fmt.USD,
     tooltip=buying_origin,
     about="What one GPU costs, as in the Cost tab, with the year: what sellers asked, or the list price at launch",
@@ -361,7 +361,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda job: job.time,
         lambda job: job.time_origin,
         about="Tokens or samples per second on this GPU; for a run, its duration",
-        width=10,
+        width=9,
         measure="hours per run or seconds per token",
     ),
     _job_column(

@@ -47,8 +47,8 @@ class GpuRow:
 
     `verdict` is None if it is not known or was not computed; `reason` says why the card cannot run the plan at all.
     `job` is None if the job's time is not known, or not yet, which `awaits_job` says; `prices` until they are loaded.
-    `buying` is what one card costs, if known. `here` says whether this machine has the card, and is empty if not. `lacks` holds the
-    number formats that the chip does not support, if software support is loaded.
+    `buying` is what one card costs, if known. `here` says whether this machine has the card, and is empty if not.
+    `lacks` holds the number formats that the chip does not support, if software support is loaded.
     """
 
     gpu: Gpu

@@ -216,7 +216,7 @@ def fewest_cards_note(memory: MemoryResult) -> tuple[str, ...]:
     if memory.at_least_cards is None:
         return ("Splitting weights, gradients and optimizer states is not enough: the rest exceeds one such GPU.",)
     cards = fmt.plural(memory.at_least_cards, "GPU")
-    return (f"Split evenly, the plan would need at least {cards} of this kind (a lower bound, not an estimate).",)
+    return (f"Even if all of it could be split evenly, the plan would need at least {cards} of this kind.",)
 
 
 def cannot_run(memory: MemoryResult) -> bool:

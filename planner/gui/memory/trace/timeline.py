@@ -293,7 +293,7 @@ class TimelinePlot(DataChart[TimelineData]):
         moments_per_pixel, line_height = data.end / view.width(), metrics.height() * top / view.height()
         if data.card_in_view and data.for_tensors_bytes is not None:
             room = top - data.for_tensors_bytes / data.unit[1]
-            self._card_label.setAnchor((0, 0 if room < (_PHASE_LINES + 1) * line_height else 1))
+            self._card_label.setAnchor((0, 0 if room < (_PHASE_LINES + 2) * line_height else 1))
         free_from = [0.0] * _PHASE_LINES
         for _line, words, phase in self._phases:
             width = (metrics.horizontalAdvance(phase.title) + self._theme.spacing.medium) * moments_per_pixel
