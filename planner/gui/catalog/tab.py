@@ -73,6 +73,7 @@ class CatalogTab(Tab):
         """Return the comparison, built on first use."""
         page = ComparePage(self.workspace, self.theme, self.tasks)
         page.table_requested.connect(partial(self.show_view, "table"))
+        page.answered.connect(self._show_answer)
         self._stack.addWidget(page)
         return page
 
@@ -132,6 +133,7 @@ class CatalogTab(Tab):
         else:
             self._stack.setCurrentWidget(self._pages)
             self.page.show_view(view)
+            self._show_answer()
 
     def compare_records(self, names: tuple[str, ...]) -> None:
         """Add records to the comparison, and show the comparison."""
@@ -273,7 +275,8 @@ class CatalogTab(Tab):
 
     @Slot()
     def _show_answer(self) -> None:
-        self._answer.setText(self.page.sentence())
+        compared = self.compare.answer() if self.view == "compare" else ""
+        self._answer.setText(compared or self.page.sentence())
         self._kinds.setText(self.page.searched_kinds)
         self._kinds.setVisible(bool(self._kinds.text()))
 

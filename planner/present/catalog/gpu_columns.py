@@ -344,7 +344,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Name",
         lambda row: row.gpu.name,
         lambda row: row.marked_name,
-        width=25,
+        width=24,
         tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
         help="Name of the GPU, without its vendor",
     ),
@@ -361,7 +361,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda job: job.time,
         lambda job: job.time_origin,
         about="Tokens or samples per second on this GPU; for a run, its duration",
-        width=9,
+        width=10,
         measure="hours per run or seconds per token",
     ),
     _job_column(

@@ -262,6 +262,9 @@ def test_a_price_in_a_sentence_says_what_it_is(tab, qtbot):
     assert tab.gpus.price_phrase(listed).endswith(" at launch")
     assert tab.gpus.price_phrase(asked).startswith("$")
     assert "launch" not in tab.gpus.price_phrase(asked)
+    each = tab.gpus.price_phrase(asked)
+    tab.workspace.apply("count", count=2)
+    assert tab.gpus.price_phrase(asked) == f"2 for {fmt.rounded_money(2 * asked.buying.value)} at {each}"
     assert tab.gpus.price_phrase(next(row for row in tab.gpus.model.all_records if not row.buying)) == ""
     machine = next(row for row in tab.systems.model.all_records if tab.systems.name_and_price(row)[1])
     assert tab.systems.price_phrase(machine) == fmt.money(tab.systems.name_and_price(machine)[1])
