@@ -141,7 +141,7 @@ class EmptyResult(QWidget):
             self._wider = condition.lifted
             left = fmt.plural(count, self._noun)
             quoted = condition.words if condition.words.startswith("“") else f"“{condition.words}”"
-            self._words.setText(f"{quoted} leaves nothing to list. Without it there would be {left}.")
+            self._words.setText(f"With {quoted}, no {self._noun} is left. Without it, there are {left}.")
             more = ""
             self._button.setText(f"Remove {quoted}")
         self._button.show()
