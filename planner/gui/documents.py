@@ -253,6 +253,7 @@ class Documents(QObject):
     def _ask_to_save(self, question: str) -> QMessageBox.StandardButton:
         buttons = QMessageBox.StandardButton
         box = QMessageBox(QMessageBox.Icon.Question, "GPU Planner", question, parent=self._window)
+        box.setInformativeText("Changes that are not saved are lost.")
         box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
         box.setDefaultButton(buttons.Save)
         return QMessageBox.StandardButton(box.exec())
