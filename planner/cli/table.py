@@ -20,7 +20,7 @@ _WIDEST_PROSE: Final = 100
 _NARROWEST_CUT: Final = 12
 _NARROWEST_WRAPPED: Final = 8
 _LONGEST_WHOLE_WORD: Final = 20
-"""Characters of a word in a table that is not broken."""
+"""Characters of a word in a table that is not broken, where there is room."""
 _MOST_LINES: Final = 1.5
 """Lines of a row, in the mean, above which a table leaves columns out."""
 _HEADER_LINES: Final = 3
@@ -100,11 +100,17 @@ def _terminal_columns() -> int:
 
 
 def table(
-    heads: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int | None = None, *, cuts: bool = False
+    heads: Sequence[TableColumn],
+    rows: Sequence[Sequence[str]],
+    width: int | None = None,
+    *,
+    cuts: bool = False,
+    whole: int = _LONGEST_WHOLE_WORD,
 ) -> str:
     """Return an aligned table, at most `width` characters wide if the flexible columns allow it.
 
-    A text that is too long for its column continues on further lines, or is cut if the table `cuts`.
+    A text that is too long for its column continues on further lines, or is cut if the table `cuts`. No column is so
+    narrow that it breaks words of up to `whole` characters.
     """
     units = [[head.unit for head in heads]] if any(head.unit for head in heads) else []
     lines = [[head.title for head in heads], *units, *rows]
@@ -112,7 +118,7 @@ def table(
     if width is not None:
         if not cuts:
             heads = [
-                head._replace(narrowest=max(head.narrowest, min(_longest_word(column), _LONGEST_WHOLE_WORD)))
+                head._replace(narrowest=max(head.narrowest, min(_longest_word(column), whole)))
                 for head, column in zip(heads, zip(*lines, strict=True), strict=True)
             ]
         widths = _shrunk_widths(heads, widths, width)

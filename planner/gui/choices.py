@@ -71,7 +71,7 @@ def card_choices(workspace: Workspace) -> list[Choice]:
     ]
     # Without verdicts, which the details of a card show for its slices: they are many, and few people use them.
     slices = [
-        Choice(each.id, each.name, fmt.size(each.memory_bytes))
+        Choice(each.id, each.name, fmt.size(each.memory_bytes), verdict_icon(None))
         for gpu in hardware.gpus
         for each in hardware.slices(gpu)
     ]

@@ -163,7 +163,7 @@ def _show_about(window: "MainWindow") -> None:
     catalog = window.workspace.catalog
     box = QMessageBox(QMessageBox.Icon.NoIcon, "About GPU Planner", f"GPU Planner {__version__}", parent=window)
     box.setInformativeText(
-        "Which GPU do I need, and does my model fit it?\n\n"
+        "Which GPU do I need, and does my model fit on it?\n\n"
         f"The catalog holds {integer(len(catalog.hardware.gpus))} accelerators and "
         f"{integer(len(catalog.models.records))} models, each figure with its source.\n\nApache License 2.0"
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QInputDialog, QMessageBox, QProgressDialog, QWidget
 
-from planner.errors import NetworkError, PlannerError
+from planner.errors import NetworkError, PlannerError, SpecError
 from planner.gui.autosave import Autosave, keep_plan
 from planner.gui.locks import FileLock
 from planner.gui.tasks import TaskRunner
@@ -20,6 +20,7 @@ from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model
 from planner.paths import state_dir
 from planner.plan.catalog import Catalog
+from planner.plan.evaluate import evaluate
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.merging import changed_fields, merge_plans
 from planner.plan.plan import ModelChoice, Plan
@@ -237,9 +238,22 @@ class Documents(QObject):
         if name:
             self.open(Path(name))
 
+    def _is_usable(self, plan: Plan, path: Path) -> bool:
+        """Return True if the window can show `plan`, before it asks about unsaved changes.
+
+        Raises:
+            PlannerError: If it cannot, with the name of the plan's file.
+        """
+        try:
+            evaluate(plan, self._workspace.catalog)
+        except SpecError as error:
+            raise PlannerError(f"{path}: {error.message}", error.hint) from error
+        return True
+
     def _ask_to_save(self, question: str) -> QMessageBox.StandardButton:
         buttons = QMessageBox.StandardButton
         box = QMessageBox(QMessageBox.Icon.Question, "GPU Planner", question, parent=self._window)
+        box.setInformativeText("Changes that are not saved are lost.")
         box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
         box.setDefaultButton(buttons.Save)
         return QMessageBox.StandardButton(box.exec())
@@ -253,7 +267,7 @@ class Documents(QObject):
                 self._use_model(content)
             elif not isinstance(content, Plan):
                 self._apply_recipe(content, path)
-            elif self.may_leave():
+            elif self._is_usable(content, path) and self.may_leave():
                 if path.suffix.lower() in _REPORTS:
                     self._workspace.replace(content, None)  # saving the plan must not replace the report
                     return

@@ -50,6 +50,8 @@ _SHORTER: Final = (
 _GOALS: Final[tuple[tuple[Goal, str], ...]] = (("run", "Run"), ("fine-tune", "Fine-tune or train"))
 _MODEL_LIMIT: Final = "the model's maximum"
 REST_MS: Final = 120
+_LONG_NAME: Final = 0.25
+"""Share of the bar from which a model's name is long."""
 _MONEY: Final = "plan bar"
 _OWNED_COST: Final = (
     "Total cost of ownership, including depreciation. “Ongoing, per month” on the Cost tab leaves out the purchase."
@@ -291,7 +293,7 @@ class PlanBar(QWidget):
     def _fit_texts(self) -> None:
         """Say whether the plan is the sample, and leave out words until all fit, the least important first.
 
-        Of what then is too long the workload is cut first, then the cards, then the model.
+        Of what then is too long the workload is cut first, then the cards, then the model; a long name goes first.
         """
         parts = (self._cost, self._verdict, self._time, self._workload, self._cards)
         self._sample.setVisible(self._workspace.is_sample)
@@ -305,7 +307,10 @@ class PlanBar(QWidget):
         if self._row.sizeHint().width() > self.width():
             self._sample.hide()  # the status line says it, too
         too_wide = self._row.sizeHint().width() - self.width()
-        for part in (self._workload, self._cards, self._model):
+        order = [self._workload, self._cards, self._model]
+        if self._model.sizeHint().width() > self.width() * _LONG_NAME:
+            order = [self._model, self._workload, self._cards]
+        for part in order:
             too_wide -= part.set_cuttable(too_wide > 0)
 
     @Slot()

@@ -46,6 +46,10 @@ class CardFit(NamedTuple):
         """Return whether the probability of fitting is at least 0.5: the verdicts *fits* and *tight*."""
         return self.verdict in ("fits", "tight")
 
+    def has_cache_for(self, sequences: int) -> bool:
+        """Return whether the KV cache that an engine allocates has room for `sequences`; True without such a cache."""
+        return self.pool_sequences is None or self.pool_sequences >= sequences
+
 
 def judge_bytes(
     need: ByteInterval, usable: UsableMemory | None, taken: int, unsupported: tuple[str, ...], gpu_id: str = ""

@@ -31,7 +31,7 @@ MAGNITUDE_LIMIT: Final = 10**30
 
 MOST_SHOWN: Final = 60
 """Most characters of a text that a message repeats."""
-CORRECT_IT: Final = "Correct the file in an editor, or take it from its source again."
+CORRECT_IT: Final = "Use another copy of the file, or correct it in a text editor."
 _JSON_PROBLEMS: Final = {
     "Expecting value": "a value is missing",
     "Expecting property name enclosed in double quotes": "a field name in double quotes is missing",

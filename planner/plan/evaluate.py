@@ -331,11 +331,11 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
 
 
 def smallest_first(fits: Iterable[CardFit], catalog: Catalog) -> tuple[CardFit, ...]:
-    """Return those of `fits` that are likely: where it surely fits first, GPUs before computers, by their memory."""
+    """Return those of `fits` that are likely, by their memory: first where it surely fits, GPUs, and what is sold."""
 
-    def place(fit: CardFit) -> tuple[bool, bool, int, str]:
-        computer = catalog.hardware.gpu(fit.gpu_id).is_whole_computer
-        return fit.verdict != "fits", computer, fit.capacity_bytes or 0, fit.gpu_id
+    def place(fit: CardFit) -> tuple[bool, bool, bool, int, str]:
+        gpu = catalog.hardware.gpu(fit.gpu_id)
+        return fit.verdict != "fits", gpu.is_whole_computer, gpu.preliminary, fit.capacity_bytes or 0, fit.gpu_id
 
     return tuple(sorted((fit for fit in fits if fit.likely), key=place))
 

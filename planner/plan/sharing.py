@@ -18,7 +18,7 @@ from planner.performance.setting import TimeSetting
 from planner.workload.defaults import resolve_parallel, with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.software.registry import serving_support, training_support
-from planner.workload.workload import Training, Workload
+from planner.workload.workload import Inference, Training, Workload
 
 _POWERS: Final = (2, 4, 8, 16, 32, 64)
 _NODE: Final = 8
@@ -166,8 +166,12 @@ def _choose(
     schemes: Callable[[], tuple[SharingScheme, ...]],
     fit: Callable[[Parallel], CardFit],
 ) -> SharedFit:
-    """Return the first sharing that fits, replicas first; else the first that is tight, else that of the least need."""
+    """Return the first sharing that fits, replicas first; else the first that is tight, else that of the least need.
+
+    Of the schemes that fit, the first whose KV cache has room for the batch takes precedence.
+    """
     candidates = [replicas]
+    sequences = workload.batch if isinstance(workload, Inference) else 1
     if _may_be_shared(replicas.fit):
         for scheme in schemes():
             parallel = workload.parallel.evolve(**scheme.settings)
@@ -177,12 +181,13 @@ def _choose(
                 continue  # a combination that the software allows, but whose memory cannot be estimated
             if own.verdict is not None:
                 candidates.append(SharedFit(parallel, own, scheme))
-            if own.verdict == "fits":
+            if own.verdict == "fits" and own.has_cache_for(sequences):
                 break
-    tight = (shared for shared in candidates if shared.fit.verdict == "tight")
+    fitting = [shared for shared in candidates if shared.fit.verdict == "fits"]
+    roomy = [shared for shared in fitting if shared.fit.has_cache_for(sequences)]
+    tight = [shared for shared in candidates if shared.fit.verdict == "tight"]
     least = min(candidates, key=lambda shared: shared.fit.total_bytes)
-    chosen = candidates[-1] if candidates[-1].fit.verdict == "fits" else next(tight, least)
-    return chosen._replace(replicas=replicas.fit)
+    return (*roomy, *fitting, *tight, least)[0]._replace(replicas=replicas.fit)
 
 
 def _fit_on(

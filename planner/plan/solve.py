@@ -98,15 +98,18 @@ def largest_that_fits(
         value = sizes.at(step)
         found = resolved_fit(with_value(plan, field, value), catalog, architecture).fit
         at_once = value if field == "batch" else getattr(workload, "batch", 1)
-        lacks_cache = found.pool_sequences is not None and found.pool_sequences < at_once
-        return found._replace(verdict="does-not-fit") if lacks_cache and found.likely else found
+        lacks_cache = found.likely and not found.has_cache_for(at_once)
+        return found._replace(verdict="does-not-fit") if lacks_cache else found
 
     most, bound = _upper_bound(plan, field, architecture)
     least = fit(1)
     if not meets(least, at_worst):
         return SolveResult(asked=field, reason=_no_solution_reason(least))
     last = sizes.step(most)
-    step, _ = _search_largest(fit, at_worst, last, least)
+    present = min(sizes.step(getattr(workload, field) or 1), last)
+    known = fit(present)  # another sharing may hold the plan's own value than the small ones
+    start = (present, known) if meets(known, at_worst) else (1, least)
+    step, _ = _search_largest(fit, at_worst, last, *start)
     value = sizes.at(step)
     largest = with_value(plan, field, value)
     shared = resolved_fit(largest, catalog, architecture)
@@ -235,14 +238,13 @@ def _in_whole_groups(workload: Workload, count: int) -> Workload:
 
 
 def _search_largest(
-    fit: Callable[[int], CardFit], at_worst: MinimumVerdict, most: int, least: CardFit
+    fit: Callable[[int], CardFit], at_worst: MinimumVerdict, most: int, low: int, at_low: CardFit
 ) -> tuple[int, CardFit]:
-    """Return the largest number up to `most` that fits, with its verdict; `least` is the verdict of 1, which fits.
+    """Return the largest number from `low` to `most` that fits, with its verdict; `low` fits with the verdict `at_low`.
 
     Doubling finds an interval. Within it memory is piecewise linear in most numbers, so that interpolating the free
     memory of both ends gets close to the answer; a step that has not halved the interval is followed by bisection.
     """
-    low, at_low = 1, least
     while low < most:
         high = min(2 * low, most)
         at_high = fit(high)

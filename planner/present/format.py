@@ -65,6 +65,11 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:,.{max(0, digits - 1 - exponent)}f}".replace("-", _MINUS)
 
 
+def rounded(value: float) -> str:
+    """Return an uncertain number in three significant figures, a large one with zeros: `0.531`, `6,610`, `47,800`."""
+    return significant(float(f"{value:.3g}"))
+
+
 def plain(value: float, digits: int = 3) -> str:
     """Return `value` with `digits` significant figures and without trailing zeros: `24`, `1.5`, `82.6`."""
     text = significant(value, digits)
@@ -239,9 +244,9 @@ def duration_with_range(seconds: float, low: float | None, high: float | None) -
 
 
 def number_range(value: float, low: float | None, high: float | None) -> str:
-    """Return a number with its range, `6,610 (5,800 – 7,500)`, or without one if it is empty."""
-    ends = [significant(value if end is None else end) for end in (low, high)]
-    middle = significant(value)
+    """Return an uncertain number with its range, `6,610 (5,800 – 7,500)`, or without one if it is empty."""
+    ends = [rounded(value if end is None else end) for end in (low, high)]
+    middle = rounded(value)
     return middle if ends == [middle, middle] else f"{middle} ({ends[0]} {_DASH} {ends[1]})"
 
 

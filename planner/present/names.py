@@ -70,7 +70,7 @@ CERTAINTY_TITLES: Final[dict[str, str]] = {
 OTHER_PROCESSES: Final = "Used by other programs"
 FREE: Final = "Free"
 RESERVED: Final = "Reserved for more KV cache"
-OVERFLOW: Final = "Too much"
+OVERFLOW: Final = "Missing"
 
 
 def term_title(name: TermName, *, learns: bool) -> str:

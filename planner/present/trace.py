@@ -246,9 +246,9 @@ def _reservation_rows(reservation: Reservation, peak: PeakMoment) -> tuple[Reser
     return (
         _size_row("Peak allocated", peak.bytes),
         _size_row("Peak reserved", reservation.reserved_bytes),
-        ReservationRow("Fragmentation at that peak", fmt.percent(reservation.fragmentation_fraction)),
-        _size_row("Largest free block at that peak", reservation.largest_free_block_bytes),
-        ReservationRow("Segments at that peak", fmt.integer(reservation.segments)),
+        ReservationRow("Unallocated when first reserved", fmt.percent(reservation.fragmentation_fraction)),
+        _size_row("Largest free block then", reservation.largest_free_block_bytes),
+        ReservationRow("Segments then", fmt.integer(reservation.segments)),
         ReservationRow("Allocator settings", reservation.settings or "PyTorch's defaults"),
     )
 

@@ -462,7 +462,7 @@ def test_a_plans_job_has_a_time_and_a_cost_on_each_card(said, tmp_path, catalog)
     path = tmp_path / "plan.json"
     job = CostTerms(job=Run(amount=1e6, unit="tokens"))
     save_plan(path, Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), cost=job))
-    assert "Plan's speed  Plan's cost" in said("--fits", str(path), "4090")
+    assert "Speed / time  Plan's cost" in said("--fits", str(path), "4090")
     records = json.loads(said("--fits", str(path), "--where", "hours < 100", "--sort", "job_cost", "--json"))
     costs = [record["job"]["usd"] for record in records if record["job"]["usd"] is not None]
     assert costs == sorted(costs)

@@ -14,9 +14,9 @@ from recordings import Recorder, training, two_steps
 
 from planner.cli.main import main
 from planner.cli.table import ProgressLine
-from planner.cli.trace.command import trace_report
+from planner.cli.trace.command import _live_tensor_table, trace_report
 from planner.present.format import THIN
-from planner.present.trace import trace_view
+from planner.present.trace import AliveRow, trace_view
 from planner.trace.analysis.trace_result import conclude
 from planner.trace.files import load_recording, save_recording
 from planner.trace.recording import TraceDifference
@@ -338,3 +338,25 @@ def test_an_interruption_ends_the_module_too(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert not (tmp_path / "net.json").exists()
+
+
+def test_the_live_tensors_are_whole_in_a_narrow_terminal():
+    name, shape = "features.denseblock4.denselayer16.conv1", "2 × [32, 128, 224, 224] float32"
+    row = AliveRow(
+        "temporaries",
+        "Temporary tensors",
+        1,
+        "784 MiB",
+        "1 B",
+        0.25,
+        "25 %",
+        name,
+        "convolution",
+        shape,
+        "",
+        "net.py:10",
+    )
+    text = _live_tensor_table((row,), 80, 5)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    assert "32x128x224x224" in text

@@ -241,6 +241,15 @@ def test_opening_another_plan_asks_first(edited: MainWindow, plan_file, qtbot: Q
     assert edited.workspace.plan.count == 2
 
 
+def test_a_plan_that_cannot_be_shown_is_refused_by_its_name_before_any_question(edited: MainWindow, tmp_path, qtbot):
+    file = tmp_path / "gone.plan.json"
+    file.write_text('{"schema_version": 2, "model": {"id": "nobody/nothing"}, "workload": {"task": "inference"}}')
+    edited.documents.open(file)
+    qtbot.waitUntil(edited.banner.isVisible)
+    assert f"{file}: model: there is no model" in edited.banner.text
+    assert edited.workspace.plan.count == 2
+
+
 def test_a_network_without_a_formula_goes_to_the_trace(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "config.json"
     file.write_text('{"model_type": "wav2vec2"}')

@@ -126,7 +126,10 @@ def test_every_card_has_an_entry(catalog, plan):
 def test_cards_that_surely_fit_come_first_then_cards_before_computers_then_the_least_memory(catalog, plan):
     fits = find_fits(plan, catalog)
     computers = {gpu.id for gpu in catalog.hardware.gpus if gpu.is_whole_computer}
-    places = [(fit.verdict == "tight", fit.gpu_id in computers, fit.capacity_bytes) for fit in fits]
+    announced = {gpu.id for gpu in catalog.hardware.gpus if gpu.preliminary}
+    places = [
+        (fit.verdict == "tight", fit.gpu_id in computers, fit.gpu_id in announced, fit.capacity_bytes) for fit in fits
+    ]
     assert places == sorted(places)
     assert places[0][:2] == (False, False)
     assert {fit.gpu_id for fit in fits} == {

@@ -214,3 +214,10 @@ def test_ways_without_an_estimate_are_passed_over(catalog):
 
     chosen = _choose(plan.workload, SharedFit(Parallel(data=8), replicas), lambda: schemes, fit)
     assert (chosen.scheme.name, chosen.parallel.tensor, chosen.fit.verdict) == ("c", 8, "fits")
+
+
+@pytest.mark.parametrize(("batch", "tensor"), [(1, 2), (50, 4), (200, 8), (2_000, 8)])
+def test_as_many_cards_share_as_the_cache_of_the_batch_needs(catalog, batch, tensor):
+    serving = Inference(profile="vllm", batch=batch, context_length=4096)
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=serving, gpu=NODE, count=8)
+    assert resolved_fit(plan, catalog, architecture_of(plan, catalog)).parallel.tensor == tensor

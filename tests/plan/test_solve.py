@@ -231,13 +231,13 @@ def test_the_search_finds_the_last_number_that_fits_however_memory_grows(free, i
     def fit(value: int) -> CardFit:
         return with_free(free(value), in_the_worst_case=in_the_worst_case)
 
-    value, found = solve._search_largest(fit, "fits", 1 << 24, fit(1))
+    value, found = solve._search_largest(fit, "fits", 1 << 24, 1, fit(1))
     assert free(value) >= 0 > free(value + 1)
     assert found == fit(value)
 
 
 def test_the_search_ends_at_the_most_that_is_allowed() -> None:
-    assert solve._search_largest(with_free, "fits", 1000, with_free(1))[0] == 1000
+    assert solve._search_largest(with_free, "fits", 1000, 1, with_free(1))[0] == 1000
 
 
 def test_no_more_layers_are_on_the_card_than_the_model_has(catalog):
@@ -296,3 +296,16 @@ def test_the_largest_that_fits_stays_within_the_bound():
 def test_the_longest_context_tells_the_prompt_that_the_plan_leaves_open(catalog, workload, prompt):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090", workload=workload)
     assert largest_that_fits(plan, catalog, "context_length").prompt == prompt
+
+
+@pytest.mark.parametrize("field", ["batch", "context_length"])
+@pytest.mark.parametrize("batch", [1, 6, 50])
+def test_what_a_fitting_plan_has_is_at_most_the_largest_that_fits(catalog, field, batch):
+    plan = Plan(
+        model=ModelChoice(id="meta-llama/Llama-3.1-70B"),
+        workload=Inference(profile="vllm", batch=batch, context_length=4096),
+        gpu="h100-sxm5-80gb",
+        count=8,
+    )
+    assert evaluate(plan, catalog).memory.verdict == "fits"
+    assert largest_that_fits(plan, catalog, field).value >= getattr(plan.workload, field)

@@ -192,6 +192,7 @@ def test_durations_and_numbers_with_their_ranges():
     assert seen(fmt.duration_with_range(7_200.0, 3_600.0, None)) == "2.00 h (1.00 – 2.00)"
     assert fmt.number_range(6_610, 5_800, 7_500) == "6,610 (5,800 – 7,500)"
     assert fmt.number_range(3, None, None) == "3.00"
+    assert fmt.number_range(47_845, 39_871, 57_414) == "47,800 (39,900 – 57,400)"
 
 
 @pytest.mark.parametrize(

@@ -120,11 +120,11 @@ def test_the_reservation_has_figures_and_exact_bytes(view):
     rows = {row.title: seen(row.text) for row in view.reservation}
     assert rows["Peak allocated"] == "11.0 MiB"
     assert rows["Allocator settings"] == "PyTorch's defaults"
-    assert rows["Fragmentation at that peak"].endswith(" %")
+    assert rows["Unallocated when first reserved"].endswith(" %")
     assert {row.title for row in view.reservation if row.exact} == {
         "Peak allocated",
         "Peak reserved",
-        "Largest free block at that peak",
+        "Largest free block then",
     }
 
 

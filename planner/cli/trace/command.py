@@ -59,6 +59,9 @@ _ALIVE_HEADS: Final = (
 )
 _DISPENSABLE: Final = (2, 4)
 """Places of the columns that a narrow table of live tensors does without: the share, then the operator."""
+_NARROWEST: Final = 12
+"""Characters of a word that stays whole in a narrow terminal: names of modules and files are longer."""
+_SIZES: Final = re.compile(r"\[([\d, ]+)\]")
 _MODULE_HEADS: Final = (
     TableColumn("Module", flexible=True, keep="end"),
     TableColumn("Class", flexible=True),
@@ -89,8 +92,7 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
 
 def _live_tensor_table(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
     shown = [
-        # A shape is one word, which is not broken.
-        [row.title, row.size, row.share_text, row.module, row.operator, row.shape.replace(", ", ","), row.place]
+        [row.title, row.size, row.share_text, row.module, row.operator, _with_sizes_as_typed(row.shape), row.place]
         for row in rows[:top]
     ]
     rest = sum(row.bytes for row in rows[top:])
@@ -99,11 +101,16 @@ def _live_tensor_table(rows: tuple[AliveRow, ...], width: int | None, top: int) 
     return fitted_table(_ALIVE_HEADS, shown, width, _DISPENSABLE)
 
 
+def _with_sizes_as_typed(shape: str) -> str:
+    """Return `shape` with its sizes as in `--input`, in one word: `8x3x224x224 float32`."""
+    return _SIZES.sub(lambda sizes: sizes[1].replace(", ", "x"), shape)
+
+
 def _module_table(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> str:
     notable = notable_modules(rows, top)
     shown = [[row.title, row.class_name, row.parameters_text, row.size, row.share_text, row.holds] for row in notable]
     left_out = len(rows) - len(notable)
-    return table(_MODULE_HEADS, shown, width, cuts=True) + (
+    return table(_MODULE_HEADS, shown, width, whole=_NARROWEST) + (
         f"\n{fmt.plural(left_out, 'smaller module')} left out" if left_out else ""
     )
 

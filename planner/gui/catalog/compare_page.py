@@ -56,6 +56,7 @@ from planner.present.catalog.comparison import (
     ComparisonEntry,
     card_entry,
     compared_notes,
+    comparison_answer,
     comparison_markdown,
     comparison_rows,
     side_by_side,
@@ -322,13 +323,17 @@ class EmptyComparison(QWidget):
 
 
 class ComparePage(QWidget):
-    """Comparison of cards and systems; the signal `table_requested` asks the tab for the table, to select more records.
+    """Comparison of cards and systems.
+
+    The signal `table_requested` asks the tab for the table, to select more records; `answered` says that `answer` may
+    have changed.
 
     Entries are stored by id: `accelerators:rtx-4090`, `systems:dgx-h100`. The number of cards is the plan's unless the
     id names another (`accelerators:rtx-3090@2`); the number of systems is 1 unless it does (`systems:dgx-h100@2`).
     """
 
     table_requested = Signal()
+    answered = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
@@ -436,6 +441,10 @@ class ComparePage(QWidget):
                 self._tasks.run("catalog-compare", work, self._show_placements_and_prices, self._on_error)
         self._show_entries()
 
+    def answer(self) -> str:
+        """Return which of the entries are the best for the plan; empty while this is not known."""
+        return comparison_answer(self.entries(), side_by_side(self.entries(), self._placements))
+
     def as_markdown(self) -> str:
         """Return the comparison as a Markdown table."""
         return comparison_markdown(self.entries(), self._shown_rows())
@@ -472,6 +481,7 @@ class ComparePage(QWidget):
         last = self.table.compared.columnCount() - 1
         if last > 0:
             self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
+        self.answered.emit()
 
     def _show_placements_and_prices(self, results: _PlacementsAndPrices) -> None:
         self._placements, self._prices, self._buying = results

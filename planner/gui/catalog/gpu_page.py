@@ -82,8 +82,11 @@ class GpuPage(Page):
         return self.workspace.plan.count == 1 or not record.gpu.is_whole_computer
 
     def price_phrase(self, record: GpuRow) -> str:
-        """Return what a card costs to buy, with the year, and whether that was at launch."""
-        return "" if record.buying is None else buying_phrase(record.buying, record.gpu)
+        """Return what as many of a card as the plan has cost to buy, with the year, and whether that was at launch."""
+        if record.buying is None:
+            return ""
+        count, each = self.workspace.plan.count, buying_phrase(record.buying, record.gpu)
+        return each if count == 1 else f"{count} for {fmt.rounded_money(count * record.buying.value)} at {each}"
 
     def each_text(self) -> str:
         """Return how many of each card the plan is for, if it is for several."""

@@ -46,7 +46,7 @@ class Lookups(QObject):
     ) -> None:
         super().__init__(parent)
         self.today = today
-        self.jobs: Mapping[str, JobSummary] = {}
+        self.jobs: Mapping[str, JobSummary] | None = None
         self.prices: Mapping[str, CardPrices] | None = None
         self.rents: Rents | None = None
         self.buying: Mapping[str, Figure] | None = None
@@ -61,7 +61,7 @@ class Lookups(QObject):
         catalog = self._workspace.catalog
         plan = _without_card(self._workspace.plan)
         if self._jobs_input is None or self._jobs_input[0] != plan or self._jobs_input[1] is not catalog:
-            self.jobs, self._jobs_input = {}, (plan, catalog)
+            self.jobs, self._jobs_input = None, (plan, catalog)
             self._tasks.cancel(_JOBS_TASK)
             self._jobs_timer.start()
         if self._prices_catalog is not catalog:
@@ -77,12 +77,18 @@ class Lookups(QObject):
     def _start_job_lookup(self) -> None:
         plan, catalog, stop = self._workspace.plan, self._workspace.catalog, Event()
         work = partial(find_jobs, plan, catalog, self.today(), stop.is_set)
-        self._tasks.run(_JOBS_TASK, work, self._set_job_summaries, ignore_planner_error, stop.set)
+        self._tasks.run(_JOBS_TASK, work, self._set_job_summaries, self._set_no_jobs, stop.set)
 
     def _set_job_summaries(self, jobs: Mapping[str, JobSummary] | None) -> None:
         if jobs is not None:
             self.jobs = jobs
             self.results_arrived.emit()
+
+    def _set_no_jobs(self, error: BaseException) -> None:
+        """Leave the columns without jobs; other tabs report an invalid plan."""
+        if not isinstance(error, PlannerError):
+            raise error
+        self._set_job_summaries({})
 
     def _set_prices_and_rents(self, found: tuple[Mapping[str, CardPrices], Rents, Mapping[str, Figure]]) -> None:
         self.prices, self.rents, self.buying = found
@@ -98,12 +104,6 @@ def find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool
     """Return the job's time and cost on each card, or None if the computation was cancelled."""
     jobs = job_by_gpu(plan, catalog, today, stop)
     return None if jobs is None else job_summaries(jobs)
-
-
-def ignore_planner_error(error: BaseException) -> None:
-    """Ignore a planner error, which leaves the columns empty; other tabs report an invalid plan."""
-    if not isinstance(error, PlannerError):
-        raise error
 
 
 def _read_prices_and_rents(

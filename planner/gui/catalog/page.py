@@ -141,7 +141,7 @@ class EmptyResult(QWidget):
             self._wider = condition.lifted
             left = fmt.plural(count, self._noun)
             quoted = condition.words if condition.words.startswith("“") else f"“{condition.words}”"
-            self._words.setText(f"{quoted} leaves nothing to list. Without it there would be {left}.")
+            self._words.setText(f"With {quoted}, no {self._noun} is left. Without it, there are {left}.")
             more = ""
             self._button.setText(f"Remove {quoted}")
         self._button.show()
@@ -276,7 +276,7 @@ class Page(QWidget):
         raise NotImplementedError
 
     def sentence(self) -> str:
-        """Return on how many of the listed records the plan fits, the cheapest of these, and what the search means."""
+        """Return on how many of the listed records the plan fits, and the cheapest of these."""
         rows = self.model.records
         if not rows:
             return f"No {self.noun} matches the filters."
@@ -286,8 +286,12 @@ class Page(QWidget):
         priced = [(usd, name, row) for name, usd, row in prices if usd is not None]
         _, name, row = min(priced, key=itemgetter(0, 1), default=(None, "", None))
         cheapest = f"{name}, {self.price_phrase(row)}" if priced else ""
-        fits = fitting_sentence(len(surely), len(tightly), f"{listed}{self.each_text()}", cheapest)
-        return f"{fits} {describe_kinds(self._filter.query.text)}".rstrip()
+        return fitting_sentence(len(surely), len(tightly), f"{listed}{self.each_text()}", cheapest)
+
+    @property
+    def searched_kinds(self) -> str:
+        """Return what the kinds of hardware are that the search names; empty if it names none or finds nothing."""
+        return describe_kinds(self._filter.query.text) if self.model.records else ""
 
     def each_text(self) -> str:
         """Return how many of each record the plan is for, if that is not part of the record."""

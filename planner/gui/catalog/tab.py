@@ -48,6 +48,7 @@ class CatalogTab(Tab):
         self._export_menu = CatalogExportMenu(self, self)
         self.bar = CatalogBar(theme, self.saved, self._export_menu)
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
+        self._kinds = make_label(role="muted", wrap=True)
         self._stack = QStackedWidget()
         self._pages = QStackedWidget()
         self._had_room = True
@@ -72,6 +73,7 @@ class CatalogTab(Tab):
         """Return the comparison, built on first use."""
         page = ComparePage(self.workspace, self.theme, self.tasks)
         page.table_requested.connect(partial(self.show_view, "table"))
+        page.answered.connect(self._show_answer)
         self._stack.addWidget(page)
         return page
 
@@ -90,7 +92,7 @@ class CatalogTab(Tab):
     def refresh(self, evaluation: Evaluation) -> None:
         """Update the verdicts for the plan."""
         self.page.refresh(evaluation)
-        self._answer.setText(self.page.sentence())
+        self._show_answer()
         if self.view == "compare":
             self.compare.refresh()
         self._update_bar()
@@ -131,6 +133,7 @@ class CatalogTab(Tab):
         else:
             self._stack.setCurrentWidget(self._pages)
             self.page.show_view(view)
+            self._show_answer()
 
     def compare_records(self, names: tuple[str, ...]) -> None:
         """Add records to the comparison, and show the comparison."""
@@ -202,7 +205,7 @@ class CatalogTab(Tab):
     def _lay_out(self) -> None:
         space = self.theme.spacing
         in_column(
-            self._answer,
+            in_column(self._answer, self._kinds, spacing=space.tiny),
             self.bar,
             (self._stack, 1),
             owner=self,
@@ -272,7 +275,10 @@ class CatalogTab(Tab):
 
     @Slot()
     def _show_answer(self) -> None:
-        self._answer.setText(self.page.sentence())
+        compared = self.compare.answer() if self.view == "compare" else ""
+        self._answer.setText(compared or self.page.sentence())
+        self._kinds.setText(self.page.searched_kinds)
+        self._kinds.setVisible(bool(self._kinds.text()))
 
     @Slot()
     def _open_columns(self) -> None:

@@ -55,17 +55,21 @@ def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | No
     """Return the change to the smallest GPU that `plan` fits on, with the memory verdict there, or None.
 
     A larger slice (MIG) of the same GPU takes precedence, then GPUs of the same maker with at least the same compute
-    capability.
+    capability. Announced GPUs come last.
     """
     if plan.gpu is None:
         return None
     present = catalog.hardware.gpu(plan.gpu)
     if (slice_fit := _larger_slice(plan, present, catalog)) is not None:
         return _card_change(catalog.hardware.gpu(slice_fit.gpu_id), slice_fit), slice_fit
-    fits = [fit for fit in find_fits(plan, catalog) if fit.verdict == "fits" and fit.gpu_id != plan.gpu]
-    alike = (fit for fit in fits if _is_as_capable(catalog.hardware.gpu(fit.gpu_id), present))
-    fit = next(alike, next(iter(fits), None))
-    return None if fit is None else (_card_change(catalog.hardware.gpu(fit.gpu_id), fit), fit)
+    fits = [
+        (card, fit)
+        for fit in find_fits(plan, catalog)
+        if fit.verdict == "fits" and (card := catalog.hardware.gpu(fit.gpu_id)) != present
+    ]
+    # Stable sorting keeps the smallest first.
+    fits.sort(key=lambda found: (found[0].preliminary, not _is_as_capable(found[0], present)))
+    return next(((_card_change(*found), found[1]) for found in fits), None)
 
 
 def _larger_slice(plan: Plan, present: Gpu, catalog: Catalog) -> CardFit | None:

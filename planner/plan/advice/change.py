@@ -21,13 +21,13 @@ _FEWEST_TOKENS: Final = 32
 class PlanChange(NamedTuple):
     """A change that reduces the memory of a plan.
 
-    `lever` is what it changes: an advice never combines two changes of the same lever. `applies` are the values that
-    workload fields must have, with defaults filled in; `engine.n_ubatch` is a field of a part. `settings` are the
-    workload fields that change, with a mapping for the fields of a part; `hardware` are fields of the plan.
-    `slower_by_about` is a factor on the time, None for an unknown slowdown; `kept` is the fraction of the requested
-    work that is still done. `needs` are further requirements, and `keeps` is what stays unchanged. `native_bf16` limits
-    a change to GPUs with or without native bf16, and `shares_states` to plans with several GPUs that can shard their
-    states.
+    `lever` is what it changes: an advice never combines two changes of the same lever, nor a change with a lever
+    that it `excludes`. `applies` are the values that workload fields must have, with defaults filled in;
+    `engine.n_ubatch` is a field of a part. `settings` are the workload fields that change, with a mapping for the
+    fields of a part; `hardware` are fields of the plan. `slower_by_about` is a factor on the time, None for an
+    unknown slowdown; `kept` is the fraction of the requested work that is still done. `needs` are further
+    requirements, and `keeps` is what stays unchanged. `native_bf16` limits a change to GPUs with or without native
+    bf16, and `shares_states` to plans with several GPUs that can shard their states.
     """
 
     name: str
@@ -46,6 +46,7 @@ class PlanChange(NamedTuple):
     keeps: str = ""
     native_bf16: bool | None = None
     shares_states: bool = False
+    excludes: tuple[str, ...] = ()
 
     def applies_to(self, workload: Workload, gpu: Gpu | None) -> bool:
         """Return whether the change affects `workload`, whose defaults are filled in, on `gpu`."""

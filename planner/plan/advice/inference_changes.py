@@ -107,8 +107,13 @@ def faster_program(search: ChangeSearch, workload: Workload) -> Iterator[Changed
         return
     before, after = (_tokens_per_second(search, each) for each in (search.start, changed))
     if before and after and after > _WORTHWHILE * before:
-        name = f"Run in {CONTINUOUS_BATCHING.name}: {after:,.0f} instead of {before:,.0f} tokens/s"
+        name = f"Run in {CONTINUOUS_BATCHING.name}: {_rate(after)} instead of {_rate(before)} tokens/s"
         yield changed._replace(changes=(CONTINUOUS_BATCHING._replace(name=name, slower_by_about=before / after),))
+
+
+def _rate(value: float) -> str:
+    """Return an estimated rate in three significant figures: `4,530`."""
+    return f"{float(f'{value:.3g}'):,.0f}"
 
 
 def _tokens_per_second(search: ChangeSearch, changed: ChangedPlan) -> float | None:

@@ -144,7 +144,7 @@ def _extend_sets(
     for base in level:
         for change in changes:
             names = frozenset((change.name, *(changed.name for changed in base.changes)))
-            if names in grown or _has_lever(base, change.lever) or any(part < names for part in done):
+            if names in grown or _excludes(base, change.lever, change.excludes) or any(part < names for part in done):
                 continue
             candidate = search.evaluate(base, change)
             if candidate is not None:
@@ -158,7 +158,7 @@ def _apply_sequences(
     """Yield each of `bases` with one change from each sequence: the mildest that fits."""
     for base in bases:
         for sequence in sequences:
-            candidate = None if _has_lever(base, sequence.lever) else _mildest_fit(search, base, sequence)
+            candidate = None if _excludes(base, sequence.lever) else _mildest_fit(search, base, sequence)
             if candidate is not None:
                 yield candidate
 
@@ -186,5 +186,6 @@ def _takes_much_time(base: ChangedPlan) -> bool:
     return any(change.cost == "much-time" for change in base.changes)
 
 
-def _has_lever(base: ChangedPlan, lever: str) -> bool:
-    return any(change.lever == lever for change in base.changes)
+def _excludes(base: ChangedPlan, lever: str, excluded: tuple[str, ...] = ()) -> bool:
+    """Return whether a change of `base` cannot be combined with one of `lever`, which excludes those of `excluded`."""
+    return any(change.lever in (lever, *excluded) or lever in change.excludes for change in base.changes)

@@ -151,7 +151,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
     ),
     *(
         PlanChange(
-            name=f"a checkpoint every {every} layers",
+            name=f"checkpointing every {every} layers",
             lever="recomputation",
             sentence=f"Save the input of every {nth} layer and recompute the rest in the backward pass.",
             source=_CHECKPOINTING,

@@ -51,7 +51,7 @@ SYSTEM_COLUMN_GROUPS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Column keys of systems except the name, by group as above."""
 SORT_TITLES: Final[dict[str, str]] = {
-    "job_time": "Plan's speed, hours per run or seconds per token",
+    "job_time": "Speed / time, hours per run or seconds per token",
     "job_cost": "Plan's cost, USD",
     "job_cost_tokens": "Cost per million tokens, USD",
     "buy": "Price, USD",

@@ -104,7 +104,7 @@ def _pace_text_and_value(time: TimeResult, _seconds: float) -> TextAndValue:
     """Return the pace in tokens or samples per second, as text and as a number."""
     tokens = time.tokens_per_second
     pace, unit = (tokens, "tokens/s") if tokens else (time.samples_per_second, f"{time.samples}/s")
-    return fmt.quantity(pace, unit), pace
+    return fmt.UNKNOWN if pace is None else f"{fmt.rounded(pace)}{fmt.THIN}{unit}", pace
 
 
 def is_feasible(evaluation: Evaluation) -> bool:
@@ -463,6 +463,33 @@ _TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
     ("Links", _figures_reader(_links_figure), None),
 )
 """Rows of totals: title, figures, and whether lower is better (None if neither direction is better)."""
+
+
+_DECIDING: Final = (
+    {"Speed": "Highest throughput", "Time": "Fastest"},
+    {"Rented, per million tokens": "Cheapest to rent", "Rented": "Cheapest to rent"},
+    {"Owned, per million tokens": "Cheapest to own", "Owned": "Cheapest to own"},
+)
+"""What decides between entries: the rows that say it, of which the first that is known counts."""
+
+
+def comparison_answer(entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]) -> str:
+    """Return which entries are the best for the plan: `Highest throughput: 8 × L40S (322 tokens/s). …`.
+
+    A figure in which all agree, or that is not known, is left out.
+    """
+    by_title = {row.title: row for row in rows if row.group == "Your plan"}
+    answers = []
+    for labels in _DECIDING:
+        row = next((by_title[title] for title in labels if title in by_title), None)
+        best = [] if row is None else [cell for cell in row.cells if cell.is_best]
+        if row is not None and best:
+            names = fmt.listing(
+                tuple(entry.title for entry, cell in zip(entries, row.cells, strict=True) if cell.is_best)
+            )
+            _, _, per = row.title.partition(", ")
+            answers.append(f"{labels[row.title]}: {names} ({best[0].text}{f' {per}' if per else ''}).")
+    return " ".join(answers)
 
 
 def comparison_markdown(entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]) -> str:

@@ -147,7 +147,7 @@ BUYING_COLUMN: Final[Column[GpuRow]] = number_column(
     "Price",
     lambda row: None if row.buying is None else row.buying.value,
     text=lambda row: buying_text(row.buying, row.gpu),
-    width=13,
+    width=14,
     measure=fmt.USD,
     tooltip=buying_origin,
     about="What one GPU costs, as in the Cost tab, with the year: what sellers asked, or the list price at launch",
@@ -260,7 +260,7 @@ def _job_column(
         key,
         title,
         lambda row: get(row.job) if row.job else None,
-        text=lambda row: text(row.job) if row.job else _NOT_RUN,
+        text=lambda row: text(row.job) if row.job else _no_job_text(row),
         width=width,
         shown=shown,
         measure=measure,
@@ -270,14 +270,20 @@ def _job_column(
     )
 
 
+def _no_job_text(row: GpuRow) -> str:
+    """Return a dash where the plan does not run, `unknown` where it does, and `…` while its time is computed."""
+    if row.awaits_job:
+        return "…"
+    return fmt.UNKNOWN if row.verdict in ("fits", "tight") and not row.reason else _NOT_RUN
+
+
 def _no_job_reason(row: GpuRow) -> str:
     """Return why the plan's job has neither a time nor a cost on this card."""
     if row.verdict == "does-not-fit":
         return no_fit_sentence()
-    return (
-        row.reason
-        or "Not available: it is still being computed, or a figure of the GPU that it needs is not published."
-    )
+    if row.awaits_job:
+        return "It is being computed."
+    return row.reason or "Unknown: a figure of the GPU that it needs is not published."
 
 
 def _device_usable_bytes(row: GpuRow) -> int | None:
@@ -338,7 +344,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Name",
         lambda row: row.gpu.name,
         lambda row: row.marked_name,
-        width=25,
+        width=24,
         tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
         help="Name of the GPU, without its vendor",
     ),
@@ -350,7 +356,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     ),
     _job_column(
         "job_time",
-        "Plan's speed",
+        "Speed / time",
         lambda job: job.slowness,
         lambda job: job.time,
         lambda job: job.time_origin,

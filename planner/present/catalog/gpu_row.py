@@ -46,9 +46,9 @@ class GpuRow:
     """A card of the catalog with its usable memory, the plan's verdict and job there, and its prices.
 
     `verdict` is None if it is not known or was not computed; `reason` says why the card cannot run the plan at all.
-    `job` is None if the job's time is not known or not computed yet, `prices` until they are loaded. `buying` is what
-    one card costs, if known. `here` says whether this machine has the card, and is empty if not. `lacks` holds the
-    number formats that the chip does not support, if software support is loaded.
+    `job` is None if the job's time is not known, or not yet, which `awaits_job` says; `prices` until they are loaded.
+    `buying` is what one card costs, if known. `here` says whether this machine has the card, and is empty if not.
+    `lacks` holds the number formats that the chip does not support, if software support is loaded.
     """
 
     gpu: Gpu
@@ -57,6 +57,7 @@ class GpuRow:
     reason: str = ""
     usable: UsableMemory | None = None
     job: JobSummary | None = None
+    awaits_job: bool = False
     prices: "CardPrices | None" = None
     buying: Figure | None = None
     here: str = ""
@@ -88,16 +89,14 @@ def gpu_rows(
     Args:
         hardware: The catalog.
         fits: Verdicts of the plan, by card id.
-        jobs: Time and cost of the plan's job, by card id.
+        jobs: Time and cost of the plan's job, by card id; None while they are computed.
         prices: Sale and rental prices, by card id.
         software: Known software support.
         buying: What one card costs, by card id.
     """
-    verdicts, jobs_by_id, prices_by_id = fits or {}, jobs or {}, buying or {}
+    verdicts, prices_by_id = fits or {}, buying or {}
     plain = gpu_rows_without_plan(hardware.gpus, hardware, prices or {}, software)
-    return tuple(
-        _row_with_verdict(row, verdicts.get(row.id), jobs_by_id.get(row.id), prices_by_id.get(row.id)) for row in plain
-    )
+    return tuple(_row_with_verdict(row, verdicts.get(row.id), jobs, prices_by_id.get(row.id)) for row in plain)
 
 
 def gpu_row_without_plan(
@@ -136,11 +135,20 @@ def product_kind(gpu: Gpu) -> str:
     return ", ".join((kind, *shared, *split))
 
 
-def _row_with_verdict(row: GpuRow, fit: CardFit | None, job: JobSummary | None, buying: Figure | None) -> GpuRow:
+def _row_with_verdict(
+    row: GpuRow, fit: CardFit | None, jobs: Mapping[str, JobSummary] | None, buying: Figure | None
+) -> GpuRow:
     if fit is None:
         return row if buying is None else replace(row, buying=buying)
-    reason = "; ".join(fit.unsupported)
-    return replace(row, verdict=fit.verdict, free_bytes=fit.free_bytes, reason=reason, job=job, buying=buying)
+    return replace(
+        row,
+        verdict=fit.verdict,
+        free_bytes=fit.free_bytes,
+        reason="; ".join(fit.unsupported),
+        job=None if jobs is None else jobs.get(row.id),
+        awaits_job=jobs is None and fit.likely,
+        buying=buying,
+    )
 
 
 def change_summary(change: "CardChange") -> str:

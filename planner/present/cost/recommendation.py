@@ -167,9 +167,9 @@ def _speed_text(option: HardwareOption) -> str:
     """Return `1,670 tokens/s`; for answers `24.7 tokens/s per answer`."""
     tokens = option.relevant_tokens_per_second
     if tokens is None:
-        return f"{fmt.significant(option.samples_per_second)} samples/s" if option.samples_per_second else fmt.UNKNOWN
+        return f"{fmt.rounded(option.samples_per_second)} samples/s" if option.samples_per_second else fmt.UNKNOWN
     per = "" if option.period == "run" or option.output_token_seconds is None else " per answer"
-    return f"{fmt.significant(tokens)} tokens/s{per}"
+    return f"{fmt.rounded(tokens)} tokens/s{per}"
 
 
 def _trade_off(option: HardwareOption, found: Recommendation) -> str:

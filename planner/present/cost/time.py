@@ -129,11 +129,11 @@ def pace_phrase(time: TimeResult | None) -> str:
     if time is None or time.seconds is None:
         return ""
     if time.tokens_per_second is not None:
-        return f"{fmt.significant(time.tokens_per_second)} tokens/s"
+        return f"{fmt.rounded(time.tokens_per_second)} tokens/s"
     if time.samples_per_second is not None:
         if time.samples == "images" and time.samples_per_second < 1:
             return f"{fmt.duration(1 / time.samples_per_second)} per image"
-        return f"{fmt.significant(time.samples_per_second)} {time.samples}/s"
+        return f"{fmt.rounded(time.samples_per_second)} {time.samples}/s"
     return f"{fmt.duration(time.seconds)} per {_unit(time)}"
 
 
@@ -147,7 +147,7 @@ def pace_explanation(time: TimeResult | None, workload: Workload) -> str:
     source = _basis_sentence(time)
     if not isinstance(workload, Inference) or time.output_token_seconds is None:
         return f"{time_answer(time)} {source}"
-    pace, read = fmt.significant(1 / time.output_token_seconds), workload.prompt_length or 1
+    pace, read = fmt.rounded(1 / time.output_token_seconds), workload.prompt_length or 1
     context = max(workload.context_length or read, read)
     grows = f", averaged from {fmt.integer(read)} to" if context > read else " at"
     rate = f"{pace} tokens/s per request{grows} {fmt.integer(context)} tokens of context"
@@ -157,7 +157,7 @@ def pace_explanation(time: TimeResult | None, workload: Workload) -> str:
         rate = f"Time to first token {first}, then {rate}"
     texts = [f"{rate}."]
     if (together := _requests_together(workload)) and time.tokens_per_second is not None:
-        texts.append(f"{together}: {fmt.significant(time.tokens_per_second)} tokens/s in total.")
+        texts.append(f"{together}: {fmt.rounded(time.tokens_per_second)} tokens/s in total.")
     return " ".join((*texts, source))
 
 
@@ -179,7 +179,7 @@ def _pace(time: TimeResult, before: str) -> str:
         pace = fmt.number_range(time.tokens_per_second, time.low_tokens_per_second, time.high_tokens_per_second)
         return f"{before}{pace} tokens/s"
     if time.samples_per_second is not None:
-        return f"{before}{fmt.significant(time.samples_per_second)} {time.samples}/s"
+        return f"{before}{fmt.rounded(time.samples_per_second)} {time.samples}/s"
     return ""
 
 

@@ -97,8 +97,8 @@ def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -
 
 
 def margin_text(free_bytes: int) -> str:
-    """Return the free or missing memory: `6.10 GiB free`, `2.00 GiB too much`."""
-    return f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}"
+    """Return the free or missing memory: `6.10 GiB free`, `2.00 GiB short`."""
+    return f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'short'}"
 
 
 def verdict_rank(verdict: Verdict | None) -> int | None:
@@ -216,7 +216,7 @@ def fewest_cards_note(memory: MemoryResult) -> tuple[str, ...]:
     if memory.at_least_cards is None:
         return ("Splitting weights, gradients and optimizer states is not enough: the rest exceeds one such GPU.",)
     cards = fmt.plural(memory.at_least_cards, "GPU")
-    return (f"Split evenly, the plan would need at least {cards} of this kind (a lower bound, not an estimate).",)
+    return (f"Even if all of it could be split evenly, the plan would need at least {cards} of this kind.",)
 
 
 def cannot_run(memory: MemoryResult) -> bool:

@@ -74,10 +74,11 @@ def test_sorting_by_cost_puts_the_cheapest_first_and_what_is_not_known_last(tab,
         assert values[: len(known)] == known
 
 
-def test_an_invalid_plan_leaves_the_job_columns_empty():
-    lookups.ignore_planner_error(SpecError("x", "y"))
+def test_an_invalid_plan_leaves_the_job_columns_empty(tab):
+    tab.gpus.lookups._set_no_jobs(SpecError("x", "y"))
+    assert tab.gpus.lookups.jobs == {}
     with pytest.raises(ValueError, match="z"):
-        lookups.ignore_planner_error(ValueError("z"))
+        tab.gpus.lookups._set_no_jobs(ValueError("z"))
 
 
 def test_a_cancelled_computation_returns_none(workspace):

@@ -217,7 +217,7 @@ def test_an_empty_result_names_the_filter_and_removes_it(tab):
     type_search(tab, "h100")
     empty = tab.gpus.empty
     assert empty.isVisible()
-    assert "“h100” leaves nothing to list. Without it there would be 72 accelerators." in texts(empty)
+    assert "With “h100”, no accelerator is left. Without it, there are 72 accelerators." in texts(empty)
     lift = empty.findChild(QPushButton)
     assert lift.text() == "Remove “h100”"
     QTest.keyClick(lift, Qt.Key.Key_Space)
@@ -252,7 +252,7 @@ def test_systems_are_searched_described_and_used_with_all_their_cards(tab, works
     assert (workspace.plan.gpu, workspace.plan.count) == (system.gpu_id, 8)
     assert workspace.undo_stack.undoText() == f"GPUs of {system.name}"
     type_search(tab, "zx spectrum")
-    assert "“zx spectrum” leaves nothing to list. Without it there would be 54 systems." in texts(tab.systems.empty)
+    assert "With “zx spectrum”, no system is left. Without it, there are 54 systems." in texts(tab.systems.empty)
     switch_to(tab, "Accelerators")
     assert tab.gpus.filter.query.text == "zx spectrum"
 
@@ -298,7 +298,7 @@ def test_the_result_can_be_copied(tab):
     assert (
         QGuiApplication.clipboard()
         .text()
-        .startswith("Name\tFits my model\tPrice\tPlan's speed\tMemory, GiB\tBandwidth, GB/s")
+        .startswith("Name\tFits my model\tPrice\tSpeed / time\tMemory, GiB\tBandwidth, GB/s")
     )
 
 

@@ -44,6 +44,12 @@ def test_the_comparison_follows_the_plan(page, tab, workspace, qtbot):
     assert cells(page, "Accelerators")[0] == "2 × GeForce RTX 4090"
 
 
+def test_the_answer_of_the_comparison_is_about_its_entries(page, tab):
+    assert tab._answer.text().startswith("Highest throughput: DGX H100 (")
+    tab.show_view("table")
+    assert tab._answer.text().startswith("Fits on ")
+
+
 def test_the_best_is_told_to_screen_readers_too(page):
     model = page.table.compared
     row = next(row for row in range(model.rowCount()) if model.index(row, 0).data() == "Memory")

@@ -135,7 +135,7 @@ def test_a_filter_by_rent_waits_for_the_prices(page, monkeypatch):
     assert page.empty._button.isHidden()
     monkeypatch.undo()
     page.show_rows()
-    assert "leaves nothing to list" in page.empty._words.text()
+    assert "no system is left" in page.empty._words.text()
     assert not page.empty._button.isHidden()
 
 
@@ -143,9 +143,7 @@ def test_nothing_left_names_what_removed_the_last_and_lifts_it(tab, page):
     page.narrow(page.filter.with_query(kinds=("pod",)))
     page.narrow(page.filter.with_bounds("price", None, 1_000.0), "price")
     assert page.results.currentWidget() is page.empty
-    assert (
-        page.empty._words.text() == "“Price up to $1,000” leaves nothing to list. Without it there would be 9 systems."
-    )
+    assert page.empty._words.text() == "With “Price up to $1,000”, no system is left. Without it, there are 9 systems."
     QTest.mouseClick(page.empty._button, Qt.MouseButton.LeftButton)
     assert len(shown(page)) == 9
 
@@ -262,6 +260,9 @@ def test_a_price_in_a_sentence_says_what_it_is(tab, qtbot):
     assert tab.gpus.price_phrase(listed).endswith(" at launch")
     assert tab.gpus.price_phrase(asked).startswith("$")
     assert "launch" not in tab.gpus.price_phrase(asked)
+    each = tab.gpus.price_phrase(asked)
+    tab.workspace.apply("count", count=2)
+    assert tab.gpus.price_phrase(asked) == f"2 for {fmt.rounded_money(2 * asked.buying.value)} at {each}"
     assert tab.gpus.price_phrase(next(row for row in tab.gpus.model.all_records if not row.buying)) == ""
     machine = next(row for row in tab.systems.model.all_records if tab.systems.name_and_price(row)[1])
     assert tab.systems.price_phrase(machine) == fmt.money(tab.systems.name_and_price(machine)[1])

@@ -71,7 +71,7 @@ def test_where_no_card_fits_the_closest_is_named_and_no_table_shown(nothing_fits
     heading = nothing_fits.findChild(QLabel).text()
     assert heading.startswith("No GPU in the catalog fits meta-llama/Llama-3.1-8B: ")
     assert "The closest is " in heading
-    assert heading.endswith("too much.")
+    assert heading.endswith("short.")
     assert not nothing_fits.table.isVisible()
     assert not button(nothing_fits, "Use this GPU").isVisible()
 

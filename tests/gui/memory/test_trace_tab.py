@@ -176,7 +176,7 @@ def test_a_change_is_traced_after_a_rest_while_the_old_answer_stays(traced, wind
     finish(qtbot, traced)
     assert traced.trace.result.peak_moment.bytes == 1000 * MIB
     assert traced.answer._headline.property("role") != "muted"
-    assert window.workspace.undo_stack.undoText() == "batch"
+    assert window.workspace.undo_stack.undoText() == "batch size"
     with qtbot.waitSignal(traced.trace.updated):
         do(window, "edit.undo")
     assert traced.trace.result.peak_moment.bytes == 400 * MIB

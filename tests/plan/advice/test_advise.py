@@ -3,7 +3,7 @@
 import pytest
 from recordings import training, two_steps
 
-from planner.plan.advice.advise import CHANGES, advise, advise_in_rounds
+from planner.plan.advice.advise import CHANGES, advise, advise_in_rounds, larger_card
 from planner.plan.advice.change import COSTS
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
@@ -257,3 +257,18 @@ def test_a_plan_that_fits_on_no_slice_gets_another_card(catalog):
 def test_slices_do_not_work_together(catalog):
     plan = Plan(model=LLAMA, workload=Inference(parallel=Parallel(tensor=2)), gpu="h100-sxm5-80gb-mig-3g.40gb", count=2)
     assert "no direct access to each other" in evaluate(plan, catalog).memory.unsupported[0]
+
+
+def test_no_announced_card_is_advised_while_another_fits(catalog):
+    tuned = Training(method="qlora", activation_checkpointing="full")
+    plan = Plan(model=ModelChoice(id="bigscience/bloom"), workload=tuned, gpu="arc-pro-b50")
+    change, _ = larger_card(plan, catalog)
+    assert not catalog.hardware.gpu(change.hardware["gpu"]).preliminary
+
+
+def test_unsloth_is_combined_neither_with_offload_nor_with_sharing(catalog):
+    tuned = Training(method="qlora", activation_checkpointing="full")
+    plan = Plan(model=ModelChoice(id="Qwen/Qwen3-8B"), workload=tuned, gpu="rtx-4070")
+    levers = [{step.lever for step in found.steps} for found in advise(plan, catalog) if "Unsloth" in found.name]
+    assert levers
+    assert not any(found & {"offload", "sharing", "cards"} for found in levers)

@@ -12,10 +12,13 @@ from planner.plan.placement import PlacementTarget, place_on_all, try_on
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import prices_of
 from planner.present.catalog.comparison import (
+    ComparedCell,
+    ComparedFigureRow,
     ComparisonEntry,
     best_value,
     card_entry,
     compared_notes,
+    comparison_answer,
     comparison_markdown,
     comparison_rows,
     even_split_notes,
@@ -415,3 +418,21 @@ def test_a_card_that_nobody_sells_has_no_cost_of_owning(catalog):
     unsold, sold = named(rows, "Your plan", "Owned").cells
     assert unsold.value is None
     assert sold.value
+
+
+def test_the_answer_names_the_best_for_the_plan(catalog, entry_of):
+    row = gpu_row_without_plan(catalog.hardware.gpu("l40s"), catalog.hardware, {}, ())
+    entries = [card_entry("accelerators:l40s", row, 8), entry_of("dgx-h100")]
+    slow, fast = (
+        ComparedCell(text, is_best=is_best) for text, is_best in (("322 tokens/s", False), ("4,530 tokens/s", True))
+    )
+    cheap, dear = ComparedCell("$1.96", is_best=True), ComparedCell("$15.53")
+    rows = [
+        ComparedFigureRow("Your plan", "Speed", (slow, fast)),
+        ComparedFigureRow("Your plan", "Rented, per million tokens", (cheap, dear)),
+        ComparedFigureRow("Your plan", "Owned", (dear, dear)),
+    ]
+    assert comparison_answer(entries, rows) == (
+        "Highest throughput: DGX H100 (4,530 tokens/s). Cheapest to rent: 8 × L40S ($1.96 per million tokens)."
+    )
+    assert comparison_answer(entries, rows[2:]) == ""

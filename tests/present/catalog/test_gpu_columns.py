@@ -70,7 +70,7 @@ def test_the_tooltip_of_a_verdict_states_its_basis(catalog):
     gpu = catalog.hardware.gpu("rtx-4090")
     tooltip = _column("fits").tooltip
     assert tooltip(GpuRow(gpu, "fits", 2**30)).replace(THIN, " ") == "1.00 GiB free"
-    assert tooltip(GpuRow(gpu, "does-not-fit", -(2**30))).replace(THIN, " ") == "1.00 GiB too much"
+    assert tooltip(GpuRow(gpu, "does-not-fit", -(2**30))).replace(THIN, " ") == "1.00 GiB short"
     assert tooltip(GpuRow(gpu, reason="no kernels")) == "no kernels"
     assert _column("fits").text(GpuRow(gpu, reason="no kernels")) == "Not supported"
     assert _column("fits").text(GpuRow(gpu)) == "unknown"

@@ -117,4 +117,7 @@ def test_a_card_without_a_job_has_a_dash_and_the_reason(catalog):
         assert columns[key].text(row) == "–"
         assert "not published" in columns[key].tooltip(row)
         assert columns[key].tooltip(replace(row, verdict="does-not-fit")) == "The plan does not fit."
+        assert columns[key].text(replace(row, verdict="fits")) == "unknown"
+        computed = replace(row, verdict="fits", awaits_job=True)
+        assert (columns[key].text(computed), columns[key].tooltip(computed)) == ("…", "It is being computed.")
         assert columns[key].tooltip(replace(row, reason="no kernels")) == "no kernels"

@@ -101,8 +101,8 @@ def test_a_verdict_has_the_free_memory_of_each_accelerator(catalog):
     ]
     assert fits.value(rows["dgx-h200"]) > fits.value(rows["dgx-h100"])
     missing = fits.tooltip(rows["dgx-h100"])
-    assert missing.endswith("too much on each of 8, shared as in the plan or by its software")
-    assert fits.tooltip(rows["dgx-spark"]).endswith("too much")
+    assert missing.endswith("short on each of 8, shared as in the plan or by its software")
+    assert fits.tooltip(rows["dgx-spark"]).endswith("short")
     assert fits.tooltip(rows["tpu-v4-pod"]) == rows["tpu-v4-pod"].unsupported != ""
     assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not name this system's accelerator"
 

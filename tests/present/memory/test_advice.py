@@ -46,7 +46,7 @@ def test_a_faster_program_that_needs_more_memory_saves_none(catalog):
 def test_advice_that_still_does_not_fit_states_the_missing_memory(catalog):
     found = rows(Plan(model=LLAMA, workload=Training(), gpu="rtx-4090"), catalog)
     nearest = next(row for row in found.values() if row.then.startswith("Does not fit"))
-    assert nearest.then.endswith("GiB too much")
+    assert nearest.then.endswith("GiB short")
     assert nearest.price.startswith("about 33\u2009% longer · small risk to quality")
 
 

@@ -45,20 +45,20 @@ CASES = [
     (
         on_card(12 * GIB, "does-not-fit"),
         1,
-        "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB too much.",
-        "Does not fit, 4.00 GiB too much",
+        "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB short.",
+        "Does not fit, 4.00 GiB short",
     ),
     (
         on_card(15 * GIB, "does-not-fit", fit_probability=0.35),
         1,
-        "Probably does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 15.0 usable, 1.00 GiB too much.",
-        "Probably does not fit, 1.00 GiB too much",
+        "Probably does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 15.0 usable, 1.00 GiB short.",
+        "Probably does not fit, 1.00 GiB short",
     ),
     (
         on_card(12 * GIB, "does-not-fit", fit_probability=0.04),
         1,
-        "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB too much.",
-        "Does not fit, 4.00 GiB too much",
+        "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB short.",
+        "Does not fit, 4.00 GiB short",
     ),
     (
         on_card(24 * GIB, "fits", cache_pool=POOL),
@@ -70,8 +70,8 @@ CASES = [
     (
         on_card(12 * GIB, "does-not-fit", cache_pool=POOL),
         1,
-        "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB too much.",
-        "Does not fit, 4.00 GiB too much",
+        "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB short.",
+        "Does not fit, 4.00 GiB short",
     ),
     (
         on_card(24 * GIB, "fits", other_processes_bytes=GIB),
@@ -120,7 +120,7 @@ def test_the_gauge_says_needed_usable_and_how_sure():
     ]
     small = on_card(512 * MIB, "does-not-fit", low_bytes=16 * GIB, high_bytes=16 * GIB)
     assert seen(gauge_text(small)) == "16.0 GiB of 512 MiB"
-    assert [seen(fact) for fact in gauge_facts(small, "GT 710", 2)] == ["on each of 2 × GT 710", "15.5 GiB too much"]
+    assert [seen(fact) for fact in gauge_facts(small, "GT 710", 2)] == ["on each of 2 × GT 710", "15.5 GiB short"]
 
 
 def test_beside_its_verdict_a_card_says_what_the_plan_needs_of_it_and_how_surely_it_fits():

@@ -257,8 +257,9 @@ class TraceDialog(InReadingOrder, QDialog):
             places |= {"arguments": form.arguments, "launcher": form.launcher}
         field = error.field if isinstance(error, SpecError) else ""
         self._problem.setText(error.explanation if isinstance(error, SpecError) else f"{error.message}. {error.hint}")
-        self._problem.show()
-        if field in ("inputs", "input"):
+        of_inputs = field in ("inputs", "input")
+        self._problem.setVisible(not (of_inputs and self.inputs.problem))  # the field itself says it
+        if of_inputs:
             self.inputs.focus_first_gap()
         elif field in places:
             places[field].setFocus()

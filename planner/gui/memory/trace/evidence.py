@@ -236,7 +236,7 @@ def difference_paragraphs(view: TraceView) -> tuple[Paragraph, ...]:
     return tuple(
         Paragraph(
             heading=row.name,
-            text=f"{row.explanation[:1].upper()}{row.explanation[1:]}.".replace("..", "."),
+            text=fmt.sentence(row.explanation),
             pairs=(("Counted as", row.amount, ""), ("Range", row.range_text, "")),
             source=" · ".join(part for part in (row.place, row.source) if part),
         )

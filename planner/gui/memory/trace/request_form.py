@@ -279,7 +279,7 @@ class RequestForm(QWidget):
         batch = NumberField(1, 1_000_000, placeholder=_FROM_INPUTS, stops=_BATCH_SIZES)
         hint = "Samples per forward pass."
         set_batch = _number_setter(with_batch_size)
-        self._add_field(form, "batch", "B&atch", batch, hint, get=requested_batch_size, set_value=set_batch)
+        self._add_field(form, "batch", "B&atch size", batch, hint, get=requested_batch_size, set_value=set_batch)
         length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_SEQUENCE_LENGTHS, kind=LENGTH)
         hint = "Tokens per sequence; for inference, tokens in the prompt."
         self._add_field(

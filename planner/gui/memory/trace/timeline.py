@@ -193,6 +193,8 @@ _ABOVE: Final = 10
 _PHASE_STYLE: Final = ItemStyle("muted", alpha=90)
 _PHASE_LINES: Final = 3
 """Lines of phase titles above each other, for phases that are narrower than their titles."""
+_CLEAR_OF_MARK: Final = 1.4
+"""Anchor of a label that stands above a mark, as a multiple of its height."""
 _KEY_STEPS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -20, Qt.Key.Key_PageDown: 20}
 
 
@@ -265,7 +267,8 @@ class TimelinePlot(DataChart[TimelineData]):
             item.setVisible(not self._hidden and bool(data.times))
         self._peak.setData([peak.time], [height])
         self._peak_label.setText(f"peak of tensors {fmt.size(peak.bytes)}")
-        self._peak_label.setAnchor((0 if peak.time < data.end / 8 else 1 if peak.time > data.end * 7 / 8 else 0.5, 1))
+        side = 0 if peak.time < data.end / 8 else 1 if peak.time > data.end * 7 / 8 else 0.5
+        self._peak_label.setAnchor((side, _CLEAR_OF_MARK))
         self._peak_label.setPos(peak.time, height)
 
     def _place_card_line(self, data: TimelineData) -> None:
@@ -288,6 +291,9 @@ class TimelinePlot(DataChart[TimelineData]):
             return
         top = data.top_bytes / data.unit[1]
         moments_per_pixel, line_height = data.end / view.width(), metrics.height() * top / view.height()
+        if data.card_in_view and data.for_tensors_bytes is not None:
+            room = top - data.for_tensors_bytes / data.unit[1]
+            self._card_label.setAnchor((0, 0 if room < (_PHASE_LINES + 2) * line_height else 1))
         free_from = [0.0] * _PHASE_LINES
         for _line, words, phase in self._phases:
             width = (metrics.horizontalAdvance(phase.title) + self._theme.spacing.medium) * moments_per_pixel

@@ -7,12 +7,14 @@ from planner.plan.advice.inference_changes import PLAIN_FORMATS, TEXT_GENERATION
 from planner.workload.software.liger import LIGER
 from planner.workload.software.llama_cpp import LLAMA_CPP
 from planner.workload.software.transformers import TRANSFORMERS
+from planner.workload.software.unsloth import UNSLOTH
 
 _GGUF: Final = "llama.cpp tools/quantize/README.md: Q4_K_M has about 4.9 bits per weight"
 _FP8_CACHE: Final = (
     "vLLM, Quantized KV Cache: an fp8 cache holds about twice as many tokens, and is no faster by itself"
 )
 _LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: Liger kernels are exact, and faster than the plain operators"
+_UNSLOTH: Final = "unslothai/unsloth, README.md: exact kernels, no approximations, on one GPU"
 
 CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
@@ -23,6 +25,22 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
         settings={"profile": LIGER.name, "loss": None},
         applies={"task": ("training",), "profile": (TRANSFORMERS.name,)},
         needs="liger-kernel",
+        keeps="the mathematical result",
+    ),
+    PlanChange(
+        name="Unsloth",
+        lever="loss",
+        sentence="Train the adapters in Unsloth: fused kernels, embeddings in 16 bits, checkpoints in RAM.",
+        source=_UNSLOTH,
+        settings={"profile": UNSLOTH.name, "loss": None},
+        applies={
+            "task": ("training",),
+            "profile": (TRANSFORMERS.name,),
+            "method": ("lora", "qlora"),
+            "parallel.data": (1,),
+        },
+        needs="unsloth",
+        excludes=("offload", "sharing", "cards"),
         keeps="the mathematical result",
     ),
     quantization_change(

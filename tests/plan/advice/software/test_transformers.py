@@ -14,11 +14,22 @@ LLAMA = ModelChoice(id="meta-llama/Llama-3.2-1B")
 
 @pytest.mark.parametrize(
     ("name", "workload", "profile"),
-    [("Q4_K_M in llama.cpp", Inference(), "llama.cpp"), ("Liger kernels", Training(), "liger")],
+    [
+        ("Q4_K_M in llama.cpp", Inference(), "llama.cpp"),
+        ("Liger kernels", Training(), "liger"),
+        ("Unsloth", Training(method="qlora"), "unsloth"),
+    ],
 )
 def test_a_change_switches_to_the_program_that_has_the_feature(name, workload, profile):
     changed = apply_change(Plan(model=LLAMA, workload=workload), NAMED[name])
     assert changed.workload.profile == profile
+
+
+def test_unsloth_is_offered_for_adapters_on_one_card(catalog):
+    architecture = catalog.models.model(LLAMA.id)
+    for method, count, is_offered in (("qlora", 1, True), ("lora", 1, True), ("full", 1, False), ("qlora", 2, False)):
+        workload = with_defaults(Training(method=method), architecture, count)
+        assert NAMED["Unsloth"].applies_to(workload, None) is is_offered
 
 
 def test_other_programs_have_changes_of_their_own(catalog):
