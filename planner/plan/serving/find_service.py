@@ -61,13 +61,17 @@ _UNSHARED: Final = "its software cannot share the model between so many GPUs"
 
 
 class Configuration(NamedTuple):
-    """Cards of one replica with the settings to try, and what one replica costs, by the wish's objective."""
+    """Cards of one replica with the settings to try, and what one replica costs, by the wish's objective.
+
+    `doubt` tells whether its speed was never measured on such cards, and whether its price is old.
+    """
 
     plan: Plan
     evaluation: Evaluation
     deployment: Deployment
     changes: tuple[str, ...]
     need_each: float
+    doubt: tuple[bool, bool]
     least_replicas: int
 
     @property
@@ -114,7 +118,8 @@ def plan_serving(
     last one is complete, unless `stop` returned true. The number of replicas is the least with which the targets hold
     in a simulation of the share of one replica; the option is then simulated as a whole. A plan without a program is
     served by vLLM. A configuration is left out without a simulation if it needs more than the best one even if its
-    replicas answer as many requests as the formula of a saturated service allows, and 30 % more.
+    replicas answer as many requests as the formula of a saturated service allows, and 30 % more; unless that one has
+    a speed that was never measured on such GPUs, or an old price, and the configuration has not.
 
     Raises:
         SpecError: If the plan trains, names a model that the catalog does not have, or asks for what its program does
@@ -128,7 +133,8 @@ def plan_serving(
     done = 0
     for place, (changed, changes, count) in enumerate(groups):
         configurations = sorted(
-            _configurations(question, changed, changes, count), key=lambda each: (each.least_need, each.plan.gpu or "")
+            _configurations(question, changed, changes, count),
+            key=lambda each: (each.doubt, each.least_need, each.plan.gpu or ""),
         )
         for index, configuration in enumerate(configurations):
             if stop():
@@ -236,12 +242,14 @@ def _configurations(question: _Question, plan: Plan, changes: tuple[str, ...], c
             market.left_out[deployment] += 1
             continue
         gpu = catalog.hardware.gpu(gpu_id)
-        need = _need(question.wish, prices.get(gpu_id), gpu, count)
+        hardware = prices.get(gpu_id)
+        need = _need(question.wish, hardware, gpu, count)
         if need is None:
             market.left_out[NO_OFFER if question.wish.objective == "usd" else _NO_POWER] += 1
             continue
         least = _least_replicas(deployment, question.traffic)
-        yield Configuration(evaluation.plan, evaluation, deployment, changes, need, least)
+        doubt = _doubt(question.wish, hardware)
+        yield Configuration(evaluation.plan, evaluation, deployment, changes, need, doubt, least)
 
 
 def _obtainable(question: _Question, count: int) -> Iterator[Gpu]:
@@ -365,7 +373,7 @@ class _State:
         self._wish, self._left_out = wish, left_out
         self._options: list[ServingOption] = []
         self._nearest: ServingOption | None = None
-        self._best_need = float("inf")
+        self._best = ((True, True), float("inf"))
 
     def answer(self, done: int, total: int) -> ServingAnswer:
         """Return the state as an answer."""
@@ -382,10 +390,12 @@ class _State:
 
     def add(self, question: _Question, configuration: Configuration) -> None:
         """Try a configuration, and keep it if it meets the targets."""
-        if configuration.least_need > self._best_need:
+        doubt, need = self._best
+        most = need if configuration.doubt >= doubt else float("inf")
+        if configuration.least_need > most:
             self._left_out[_TOO_DEAR] += 1
             return
-        option, holds = _tried(question, configuration, self._best_need)
+        option, holds = _tried(question, configuration, most)
         if option is None:
             self._left_out[_TOO_DEAR] += 1
         elif not holds:
@@ -397,7 +407,8 @@ class _State:
         else:
             self._options.append(option)
             self._options.sort(key=lambda each: _rank(question.wish, each))
-            self._best_need = _option_need(question.wish, self._options[0])
+            best = self._options[0]
+            self._best = (_doubt(question.wish, best.hardware), _option_need(question.wish, best))
 
     def finish(self, question: _Question) -> None:
         """Find out what would change the best option."""
@@ -416,12 +427,14 @@ class _State:
             self._options[0] = best.evolve(consequences=tuple(find_consequences(asked)))
 
 
-def _rank(wish: ServingWish, option: ServingOption) -> tuple[bool, bool, float, int, str]:
+def _rank(wish: ServingWish, option: ServingOption) -> tuple[tuple[bool, bool], float, int, str]:
     """Return the sort key: cards of measured families at current prices first, then what an option needs least of."""
-    had = option.hardware
-    unsure = had is not None and had.basis == "unmeasured"
-    old = wish.objective == "usd" and (had is None or not had.current)
-    return unsure, old, _option_need(wish, option), option.cards, option.plan.gpu or ""
+    return _doubt(wish, option.hardware), _option_need(wish, option), option.cards, option.plan.gpu or ""
+
+
+def _doubt(wish: ServingWish, had: HardwareOption | None) -> tuple[bool, bool]:
+    """Return whether the speed was never measured on such cards, and whether a price that matters is old or unknown."""
+    return had is not None and had.basis == "unmeasured", wish.objective == "usd" and (had is None or not had.current)
 
 
 def _option_need(wish: ServingWish, option: ServingOption) -> float:
