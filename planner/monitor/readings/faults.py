@@ -199,8 +199,8 @@ FAULTS: Final = {
     ),
     FaultKind.UNREACHABLE: FaultDescription(
         "the other machine cannot be reached",
-        "Check its name, the network, and: ssh HOST",
-        meanwhile="The monitor connects again by itself.",
+        "Check its name and the network; in a terminal, this must work: ssh HOST",
+        meanwhile="The monitor keeps trying.",
     ),
     FaultKind.REFUSED: FaultDescription(
         "the other machine accepts none of this user's SSH keys",
