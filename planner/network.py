@@ -145,8 +145,11 @@ class HttpClient:
         self._stop = stop
         try:
             context = ssl.create_default_context(cafile=ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise SpecError("ca", f"{ca_file} has no certificates: {error}", "Name a file in PEM format.") from error
+        except ssl.SSLError as error:
+            raise SpecError("ca", f"{ca_file} holds no certificate", "Name a file in PEM format.") from error
+        except OSError as error:
+            reason = f"{ca_file} cannot be read: {error.strerror or error}"
+            raise SpecError("ca", reason, "Name the file of a certificate in PEM format.") from error
         self._opener = build_opener(NoRedirects, HTTPSHandler(context=context))
 
     def send(self, url: str, form: bytes | None = None) -> HttpReply:

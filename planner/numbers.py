@@ -65,6 +65,12 @@ WATTS: Final = NumberKind("number of watts", "450 or 1.5 kW", {"": 1, "w": 1, "k
 """A power in watts."""
 HOURS: Final = NumberKind("number of hours", "24 or 1.5", {"": 1, "h": 1}, ("hours",))
 """A duration in hours."""
+YEARS: Final = NumberKind(
+    "number of years",
+    "5 or 18 months",
+    {**dict.fromkeys(("", "y", "year", "years"), 1), **dict.fromkeys(("month", "months"), Fraction(1, 12))},
+)
+"""A time in years."""
 PERCENT: Final = NumberKind("percentage", "50 or 12.5", {"": 1, "%": 1})
 """A share as it is displayed, in percent."""
 FRACTION: Final = NumberKind("number", "0.5 or 50 %", {"": 1, "%": Fraction(1, 100)})
@@ -90,6 +96,7 @@ _KINDS_OF_UNITS: Final[Mapping[str, NumberKind]] = {
     "gb": GIGABYTES,
     "watts": WATTS,
     "hours": HOURS,
+    "years": YEARS,
     "fraction": FRACTION,
     "rate": FRACTION,
     "share": FRACTION,

@@ -248,7 +248,7 @@ def energy_line(costs: FleetCosts) -> str:
             *_energy_parts(costs),
         ]
     if costs.priced:
-        dated = f", prices since {costs.price_date}" if costs.price_date else ""
+        dated = f", oldest price of {fmt.date(costs.price_date)}" if costs.price_date else ""
         of = "" if costs.priced == costs.power_cards else f" for {fmt.plural(costs.priced, 'priced GPU')}"
         parts.append(f"renting them all: {fmt.rounded_money(costs.rent_usd_per_hour)}/h{of} (median on-demand{dated})")
     return "  ·  ".join(parts) if costs.power_cards or costs.priced else ""

@@ -21,6 +21,7 @@ USD: Final = "USD"
 NO_FIGURES: Final = frozenset((UNKNOWN, NOT_PUBLISHED, NOT_SUPPORTED))
 """Texts that stand for a missing figure; the window shows them in a paler color."""
 _MINUS: Final = "\u2212"
+_DATE_HYPHEN: Final = re.compile(r"(?<=\d{4})-(?=\d\d-\d\d\b)|(?<=\d{4}-\d\d)-(?=\d\d\b)")
 _DASH: Final = "\u2013"
 _MOST_FIGURES: Final = 6
 _LEAST_SHARE: Final = 0.0001
@@ -202,8 +203,8 @@ def rounded_money(usd: float) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Return `text` with no line break between a number and its unit, nor between the ends of a range."""
-    unbroken_units = text.replace(THIN, "\N{NARROW NO-BREAK SPACE}")
+    """Return `text` with no line break between a number and its unit, in a date, nor between the ends of a range."""
+    unbroken_units = _DATE_HYPHEN.sub("\N{NON-BREAKING HYPHEN}", text.replace(THIN, "\N{NARROW NO-BREAK SPACE}"))
     return unbroken_units.replace(" – ", "\N{NO-BREAK SPACE}–\N{NO-BREAK SPACE}")
 
 
@@ -288,9 +289,9 @@ def sentence(text: str) -> str:
 
 
 def capitalized(text: str) -> str:
-    """Return `text` with a capital first letter and the rest unchanged; names such as `vLLM` keep their spelling."""
+    """Return `text` with a capital first letter and the rest unchanged; `vLLM` and `localhost:9090` stay as spelt."""
     name = text.partition(" ")[0].rstrip(".,:;")
-    return text if "." in name or name[1:] != name[1:].lower() else f"{text[:1].upper()}{text[1:]}"
+    return text if "." in name or ":" in name or name[1:] != name[1:].lower() else f"{text[:1].upper()}{text[1:]}"
 
 
 def listing(items: tuple[str, ...], last: str = "and") -> str:

@@ -56,7 +56,7 @@ def test_a_plan_that_does_not_fit_has_costs_but_no_answer_in_json(said):
 
 def test_the_decision_comes_first_with_how_sure_it_is_and_what_would_change_it(said):
     lines = said("gpt2", "--gpu", "RTX 4090", "--hours-per-day", "14").splitlines()
-    assert lines[0] == "Rent (69\u2009% sure)."
+    assert lines[0] == "Rent (cheaper in 69\u2009% of cases)."
     assert lines[1].startswith("Present value over 5 years: renting $")
     assert lines[2].startswith("Changes if used over 55\u2009% of the time (now 42\u2009%), a GPU costs under $")
     assert any(line.startswith("Oldest price: ") for line in lines[:6])
@@ -65,7 +65,7 @@ def test_the_decision_comes_first_with_how_sure_it_is_and_what_would_change_it(s
 
 def test_a_single_run_leads_with_its_cost_and_time(said):
     first = said(*TUNING, "--gpu", "RTX 4090").splitlines()[0].replace("\u2009", " ")
-    assert first == "Rent (over 99 % sure): $2.41 and 8.33 h on 1 × GeForce RTX 4090 from OpenRelay."
+    assert first == "Rent (cheaper in over 99 % of cases): $2.41 and 8.33 h on 1 × GeForce RTX 4090 from OpenRelay."
 
 
 def test_close_calls_are_called_so(said):
@@ -81,7 +81,7 @@ def test_close_calls_are_called_so(said):
 def test_a_card_of_ones_own_costs_electricity_and_a_faster_one_is_named(said):
     words = (*TUNING, "--gpu", "RTX 4090", "--own", "--place", "desk")
     told = said(*words).replace("\u2009", " ")
-    assert re.match(r"Use your own \((?:over )?\d+ % sure\): \$\d\.\d\d of electricity per run\.", told)
+    assert re.match(r"Use your own \(cheaper in (?:over )?\d+ % of cases\): \$\d\.\d\d of electricity per run\.", told)
     assert "Your own" in told
     assert "Faster: renting 1 × " in told
     details = said(*words, "--details")

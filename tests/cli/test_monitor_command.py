@@ -168,7 +168,7 @@ def test_a_driver_that_hangs_stands_in_a_line_of_its_own_between_samples(fake_nv
 # What the driver does, and how a line of JSON and the page say it.
 _EVENTS = {
     "xid": ({}, ("0 8 79",), '"number":79', "Xid 79"),
-    "loss": ({"0.error.*": 15}, (), '"state":"lost"', "GPU no longer responds"),
+    "loss": ({"0.error.*": 15}, (), '"state":"lost"', "GPU 0 no longer responds"),
     "hang": ({"0.hang.nvmlDeviceGetPowerUsage": 1}, (), "not-answering", "driver does not respond"),
 }
 _MOST_SAMPLES_BEFORE = 2

@@ -108,7 +108,9 @@ def test_a_summary_in_words(run, log, capsys):
     assert "power limit 1 min 10 s" in printed
     assert cli.main(["monitor", "--summary", log]) == 0
     printed = capsys.readouterr().out.replace("\u2009", " ")
-    assert "≈ 0.0972 Wh used by the GPUs (≈: integrated from power readings where no energy counter runs)" in printed
+    assert (
+        "≈ 0.0972 Wh used by the GPUs (≈: integrated from power readings where a GPU has no energy counter)" in printed
+    )
 
 
 def test_a_summary_as_json(log, capsys):

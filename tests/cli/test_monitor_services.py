@@ -310,5 +310,7 @@ def test_a_machine_that_cannot_be_reached_is_an_error_with_advice(ssh_server, mo
     # What has ended does not connect again.
     unreachable = ssh_server.address("/bin/false")._replace(port=1)
     assert cli.main(["monitor", str(unreachable), "--once"]) == 3
-    hint = f"hint: Check its name, the network, and: ssh -p 1 {unreachable.user}@127.0.0.1\n"
+    hint = (
+        f"hint: Check its name and the network; in a terminal, this must work: ssh -p 1 {unreachable.user}@127.0.0.1\n"
+    )
     assert capsys.readouterr().err.endswith(hint)

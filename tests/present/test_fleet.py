@@ -145,7 +145,7 @@ def test_the_headline_names_what_is_wrong_and_what_idle_cards_cost():
 def test_the_energy_line_says_what_it_is_based_on():
     assert energy_line(COSTS) == (
         "1.5\u2009kW now, reported by 2 GPUs  ·  36\u2009kWh a day at that  ·  "
-        "renting them all: $4.00/h (median on-demand, prices since 2026-05-20)"
+        "renting them all: $4.00/h (median on-demand, oldest price of 20 May 2026)"
     )
     more = COSTS._replace(electricity_usd_per_day=7.2, priced=1, price_date=None)
     assert "$7.20 of electricity  ·  renting them all: $4.00/h for 1 priced GPU (median on-demand)" in energy_line(more)

@@ -250,3 +250,4 @@ def test_two_sizes_have_as_many_figures_as_tell_them_apart(first, second, texts)
 def test_a_number_stays_on_the_line_of_its_unit():
     assert fmt.unbroken(f"2 GPUs, 16.4{THIN}GiB") == "2 GPUs, 16.4\u202fGiB"
     assert fmt.unbroken("needs 7.77 – 11.3") == "needs 7.77\u00a0–\u00a011.3"
+    assert fmt.unbroken("2026-09-20, a 3-way 20-20") == "2026\u201109\u201120, a 3-way 20-20"

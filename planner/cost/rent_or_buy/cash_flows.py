@@ -76,8 +76,8 @@ _STEPS_PER_YEAR: Final = 52
 _BISECTIONS: Final = 60
 NO_HOURLY_SAVING: Final = "an hour costs as much when owned as when rented, so buying never pays off"
 ALWAYS_CHEAPER: Final = "owning is cheaper even without any use"
-BEYOND_HORIZON: Final = "it would take more hours than there are in the compared years"
-RENT_CHEAPER: Final = "renting is still cheaper at the end of the compared years"
+BEYOND_HORIZON: Final = "it would take more hours than there are in the compared period"
+RENT_CHEAPER: Final = "renting is still cheaper at the end of the compared period"
 NEVER_DEARER: Final = "owning is cheaper from the first day"
 FIXED_RENT: Final = "the cost of renting does not depend on use"
 

@@ -85,7 +85,11 @@ class JobQuestions(MoneyQuestions):
             "once",
         )
         self.ask_number(
-            form, "job.requests_per_day", "Re&quests per day", (1, 1e12), "Average number of requests per day."
+            form,
+            "job.requests_per_day",
+            "Re&quests per day",
+            (1, 1e12),
+            "Average number of requests per day; 1 request/s is 86,400 a day.",
         )
         self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Average prompt length per request.")
         self.ask_number(form, "job.output_tokens", "Output, tokens", (1, 1e8), "Average output length per request.")
@@ -96,7 +100,9 @@ class JobQuestions(MoneyQuestions):
         self.ask_number(
             form, "job.days_per_week", "Days per week", (0.1, 7), "Days per week on which the GPUs are in use."
         )
-        hint = "Years for which renting is compared with buying; bought GPUs are sold at their end."
+        hint = (
+            "Years for which renting is compared with buying, or as in “3 months”; bought GPUs are sold at their end."
+        )
         self.ask_number(form, "horizon_years", "For how long, years", (0.05, 30), hint)
         hint = "Which cost the plan shows: renting or owning. The answer always compares both."
         self.ask_choice(form, "chosen", "Rent or own", _SIDES, hint)

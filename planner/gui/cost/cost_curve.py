@@ -16,7 +16,7 @@ from planner.gui.plot.ticks import Ticks, money_label, round_ticks
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column
-from planner.present.cost.summary import years_phrase
+from planner.present.cost.summary import time_axis, years_phrase
 
 _ROOM: Final = 1.06
 _MIDDLES: Final = ("years", "gpu_hours", "rent_usd", "own_usd")
@@ -109,7 +109,6 @@ class CostPlot(DataChart[CostCurve]):
         self._own = self._add_curve(ItemStyle("text", 2))
         self._break_even = self._add_item(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="surface"))
         self._label = self._add_item(pg.TextItem(anchor=(0, 1)), ItemStyle("text"))
-        self._set_axis_titles(bottom="Years")
         self._apply_theme()
 
     def _draw(self, data: CostCurve) -> None:
@@ -122,6 +121,7 @@ class CostPlot(DataChart[CostCurve]):
             _draw_points(curve, shown, f"{name}_usd")
             for edge, bound in zip(edges, ("low", "high"), strict=True):
                 _draw_points(edge, shown if data.is_drawn else (), f"{name}_{bound}_usd")
+        self._set_axis_titles(bottom=fmt.capitalized(time_axis(data.horizon_years)[0]))
         self._set_axis_ranges((0, data.horizon_years), (0, data.highest_usd), padding=0.02)
         self._place_break_even(data)
 
@@ -137,8 +137,11 @@ class CostPlot(DataChart[CostCurve]):
             self._label.setPos(years, usd)
 
     def _ticks_of(self, data: CostCurve, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks]:
-        times = round_ticks(0.0, data.horizon_years, max(2, x_tick_count))
-        return times, round_ticks(0.0, data.highest_usd, y_tick_count, money_label)
+        _, per_year = time_axis(data.horizon_years)
+        times = round_ticks(0.0, data.horizon_years * per_year, max(2, x_tick_count))
+        return [(time / per_year, text) for time, text in times], round_ticks(
+            0.0, data.highest_usd, y_tick_count, money_label
+        )
 
     def _nearest_point(self, data: CostCurve, place: QPointF) -> CostPoint:
         return data.nearest(place.x())

@@ -73,7 +73,6 @@ class DecisionCard(QFrame):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self._theme = theme
         self._view = DecisionView("")
-        self._simulation = ""
         self._headline = make_label(selectable=True, font=theme.font("answer", bold=True))
         self._subject = make_label(selectable=True, wrap=True)
         self._saving_range = make_label(role="muted", selectable=True, wrap=True)
@@ -112,13 +111,11 @@ class DecisionCard(QFrame):
     @property
     def text(self) -> str:
         """Return the card as lines of text, with its details."""
-        return "\n".join(
-            filter(None, (self._view.text, self._saving_range.text(), self._note.text(), self._simulation))
-        )
+        return "\n".join(filter(None, (self._view.text, self._saving_range.text(), self._note.text())))
 
     def show_view(self, view: DecisionView) -> None:
         """Replace the contents."""
-        self._view, self._simulation = view, ""
+        self._view = view
         self._headline.setText(view.headline)
         set_style_role(self._headline, "bad" if view.is_blocked else "")
         self._subject.setText(view.subject)
@@ -145,7 +142,8 @@ class DecisionCard(QFrame):
             label.setVisible(bool(text))
         set_style_role(self._price_dates, AGE_ROLES[view.price_age])
         self.choose_hardware.setVisible(view.needs_hardware)
-        self._show_details()
+        self._details_label.setText("\n".join(f"• {line}" for line in view.details))
+        self.details.setVisible(bool(view.details))
         self.setAccessibleName(view.summary)
 
     def show_note(self, sentence: str, proposal: str = "") -> None:
@@ -162,16 +160,9 @@ class DecisionCard(QFrame):
         for widget in (self._trial, self.back):
             widget.setVisible(bool(value))
 
-    def add_draws(self, saving_range: str, chance: str) -> None:
-        """Show the range of the saving below the decision, and append the sentence `chance` to its details."""
-        self._saving_range.setText(saving_range)
-        self._simulation = chance
-        self._show_details()
-
-    def _show_details(self) -> None:
-        lines = (*self._view.details, self._simulation)
-        self._details_label.setText("\n".join(filter(None, lines)))
-        self.details.setVisible(any(lines))
+    def show_saving_range(self, sentence: str) -> None:
+        """Show the range of the saving below the decision."""
+        self._saving_range.setText(sentence)
 
     def _show_flips(self, flips: tuple[FlipChip, ...]) -> None:
         while len(self.flip_buttons) < len(flips):

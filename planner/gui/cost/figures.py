@@ -19,6 +19,7 @@ from planner.gui.workspace import Workspace
 from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows
+from planner.present.cost.decision import side_rows
 from planner.present.cost.rent_or_buy import ComparedPlan, FigureRow, rent_or_buy_rows, scenario_rows
 from planner.present.cost.summary import running_period
 
@@ -212,7 +213,7 @@ def _amount_details_html(row: MoneyRow, muted: str) -> str:
 
 
 class CostFigures(QWidget):
-    """Figures of renting and owning in two columns; below them, the amounts paid for renting, buying and per month."""
+    """Figures of renting and owning that the decision does not show; below them, the amounts paid for both."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -224,7 +225,9 @@ class CostFigures(QWidget):
         """Show the figures and amounts of `estimate`."""
         rent, own = estimate.result.rent, estimate.result.own
         rented = f"Rented, per {estimate.demand.period}"
-        self.summary.show_rows(rent_or_buy_rows(estimate))
+        answer = estimate.result.answer
+        above = set() if answer is None else {row.title for row in side_rows(answer)}
+        self.summary.show_rows(tuple(row for row in rent_or_buy_rows(estimate) if row.title not in above))
         self.amounts.show_groups(
             (
                 _amount_group(rented, rent.terms if rent else (), rent.usd if rent else 0),

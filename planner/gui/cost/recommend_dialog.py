@@ -207,6 +207,7 @@ class RecommendDialog(HardwareSearchDialog):
         name = "All options within the limits, cheapest first"
         super().__init__(workspace, theme, tasks, parent, today, option_columns(self._period), name)
         self.recommendation: Recommendation | None = None
+        self._listed: Recommendation | None = None
         self._rows: tuple[OptionRow, ...] = ()
         self.pareto = ParetoPanel(theme)
         self.assumed_use = make_label(assumed_use_sentence(workspace.plan.cost), font=theme.font(bold=True))
@@ -272,7 +273,7 @@ class RecommendDialog(HardwareSearchDialog):
     def end(self) -> None:
         """Cancel the search, and list what was found."""
         super().end()
-        if self.recommendation is not None and len(self.recommendation.options) != len(self._rows):
+        if self.recommendation is not None and self.recommendation is not self._listed:
             self._list_options(self.recommendation)
 
     def _set_busy(self, *, busy: bool) -> None:
@@ -300,11 +301,13 @@ class RecommendDialog(HardwareSearchDialog):
 
     def _list_options(self, recommendation: Recommendation) -> None:
         """Show all options in the table, whose texts for thousands of options take long."""
+        self._listed = recommendation
         work = partial(option_rows, recommendation, self._workspace.catalog.hardware)
         self._tasks.run(self.task_key, work, self._show_options)
 
     def _show_options(self, rows: tuple[OptionRow, ...]) -> None:
         self._rows = rows
+        self.options.set_title(f"All {fmt.integer(len(rows))} options")
         self.model.set_records(rows)
         if self.options.is_open:
             self.pareto.set_rows(rows)
@@ -312,12 +315,10 @@ class RecommendDialog(HardwareSearchDialog):
 
     def _show_awards(self, recommendation: Recommendation) -> None:
         """Show the recommended options; the table of all options waits for the end of the search."""
-        hardware, count = self._workspace.catalog.hardware, len(recommendation.options)
         self.recommendation = recommendation
         self._tell(no_option_sentence(recommendation), "bad")
-        self.awards.show_views(award_views(recommendation, hardware))
-        self.options.set_title(f"All {fmt.integer(count)} options")
-        self.options.setVisible(count > 0)
+        self.awards.show_views(award_views(recommendation, self._workspace.catalog.hardware))
+        self.options.setVisible(bool(recommendation.options))
         self._describe(None)
 
     @Slot(bool)

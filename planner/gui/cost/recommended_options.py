@@ -35,7 +35,7 @@ class ParetoPlot(Chart):
     PIXELS_PER_TICK: ClassVar = (44, 30)
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "Time vs. cost; the table shows the same figures")
+        super().__init__(theme, "Speed or time vs. cost; the table shows the same figures")
         self._all: tuple[OptionRow, ...] = ()
         self.rows: tuple[OptionRow, ...] = ()
         self._xs = self._ys = np.zeros(0)
@@ -58,9 +58,8 @@ class ParetoPlot(Chart):
         """Show the options in `data` that may be recommended: others would seem to beat them."""
         sure = {option.key for option in sure_options([row.option for row in data])}
         self._all = tuple(row for row in data if row.id in sure)
-        per_token = bool(data) and data[0].period != "run"
         self._set_axis_titles(
-            "Seconds per token" if per_token else "Hours", f"USD per {data[0].period if data else 'run'}"
+            "Hours" if _has_hours(data) else _speed_title(data), f"USD per {data[0].period if data else 'run'}"
         )
         self._draw()
 
@@ -71,8 +70,9 @@ class ParetoPlot(Chart):
         self._draw()
 
     def log_position(self, row: OptionRow) -> tuple[float, float]:
-        """Return an option's position on the axes, as base-10 logarithms of time and cost in USD."""
-        return log10(row.option.slowness), log10(max(row.option.usd, _LOWEST_USD))
+        """Return an option's position on the axes, as base-10 logarithms of time or speed and of cost in USD."""
+        slowness = row.option.slowness
+        return log10(slowness if row.period == "run" else 1 / slowness), log10(max(row.option.usd, _LOWEST_USD))
 
     def _draw(self) -> None:
         self.rows = tuple(row for row in self._all if row.option.having not in self._hidden)
@@ -111,6 +111,15 @@ class ParetoPlot(Chart):
         self.names.update()
 
 
+def _has_hours(rows: tuple[OptionRow, ...]) -> bool:
+    """Return whether the options do a run, which takes a time, or work on without an end, at a speed."""
+    return not rows or rows[0].period == "run"
+
+
+def _speed_title(rows: tuple[OptionRow, ...]) -> str:
+    return "Samples per second" if rows[0].option.relevant_tokens_per_second is None else "Tokens per second"
+
+
 def _padded_range(values: Floats) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     margin = _MARGIN_FRACTION * max(high - low, 0.5)
@@ -136,11 +145,11 @@ class ParetoPanel(QWidget):
         self.plot: ParetoPlot | None = None
         self.legend = Legend(theme)
         self.setMinimumWidth(_SMALLEST_WIDTH)
-        title = make_label("Time vs. cost", font=theme.font(bold=True))
+        self._title = make_label(font=theme.font(bold=True))
         about = make_label(
             "Dashed: no other option is both faster and cheaper than these.", "muted", theme.font("small")
         )
-        heading = in_row(title, (self.legend, 1), spacing=theme.spacing.large)
+        heading = in_row(self._title, (self.legend, 1), spacing=theme.spacing.large)
         self._column = in_column(heading, about, owner=self, spacing=theme.spacing.tiny)
 
     def set_rows(self, rows: tuple[OptionRow, ...]) -> None:
@@ -154,6 +163,7 @@ class ParetoPanel(QWidget):
         self.legend.set_entries(
             tuple(entry for having, entry in _LEGEND.items() if any(row.option.having == having for row in rows))
         )
+        self._title.setText("Time vs. cost" if _has_hours(rows) else "Speed vs. cost")
         self.plot.set_data(rows)
 
 

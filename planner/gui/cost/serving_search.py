@@ -82,7 +82,7 @@ class ServingSearchDialog(HardwareSearchDialog):
         self.per_replica = ChoiceField(theme, CARD_COUNTS)
         self.budget = DecimalField(0.01, 1e9, placeholder="no limit", kind=MONEY)
         self.surely = check_box(
-            "Meet the &targets for sure",
+            "Only if sure to meet the &targets",
             "Only hardware on which the slow end of each latency's range is within its target.",
         )
         self._question = make_label(wrap=True, selectable=True)

@@ -39,7 +39,7 @@ from planner.present.cost.amounts import swing_rows
 from planner.present.cost.decision import FlipChip, batched_service_sentence, faster_rental_sentence
 from planner.present.cost.decision_card import decision_view
 from planner.present.cost.rent_or_buy import ComparedPlan
-from planner.present.cost.summary import chance_sentence, running_period, saving_range_sentence
+from planner.present.cost.summary import running_period, saving_range_sentence
 from planner.present.plan.phrase import plan_phrase
 from planner.workload.software.registry import SOFTWARE
 
@@ -304,9 +304,7 @@ class CostTab(QuestionTab):
         curve = self.curve.data
         if simulation is not None and curve is not None and self.curve.isVisibleTo(self):
             answer = self.cost.estimate.result.answer if self.cost.estimate else None
-            self.answer.add_draws(
-                "" if answer is None else saving_range_sentence(simulation, answer), chance_sentence(simulation)
-            )
+            self.answer.show_saving_range("" if answer is None else saving_range_sentence(simulation, answer))
             self.curve.set_data(curve_with_draws(curve, simulation))
             self.drawn = True
 

@@ -325,7 +325,10 @@ class MonitorTab(Tab):
         driver = driver_line(latest.inventory) if is_known else ""
         energy = "" if len(latest.inventory.devices) > 1 else energy_in_text(*self._used_energy())
         self.machine.setText("  ·  ".join(filter(None, (latest.inventory.machine, energy, driver, host_line(latest)))))
-        cost = monitoring_cost_text(latest.cost, self._cpu_share.measure()) if self.feed.is_live else ""
+        window, history = self._cpu_share.measure(), self.feed.history
+        watched = 0.0 if history.start is None or history.end is None else history.end - history.start
+        is_started = self.feed.is_live and watched >= _SHARE_INTERVAL_SECONDS  # to start takes a whole core
+        cost = monitoring_cost_text(latest.cost, window) if is_started else ""
         self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_status, cost) if part))
 
     @Slot()

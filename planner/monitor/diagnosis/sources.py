@@ -16,7 +16,7 @@ BATCH_SIZE: Final = _sagemaker_debugger("BatchSize")
 MEMORY_INCREASE: Final = _sagemaker_debugger("GPUMemoryIncrease")
 LOAD_BALANCING: Final = _sagemaker_debugger("LoadBalancing")
 IDLE_AUDIT: Final = ThresholdSource(
-    "gpu-usage-audit: a GPU below 10 % utilization is inactive, and more than 100 MB count as memory held"
+    "gpu-usage-audit: a GPU below 10 % utilization is inactive, and holds memory if it has more than 100 MB"
 )
 KEMPNER: Final = ThresholdSource("KempnerPulse, docs/classification.md")
 DCGM: Final = ThresholdSource(
@@ -31,7 +31,7 @@ def heuristic(reason: str) -> ThresholdSource:
 
 
 MEDIAN_USE: Final = heuristic(
-    "AWS's utilization threshold of 70 %, compared with the median, which describes half of the time"
+    "AWS's utilization threshold of 70 %, here for the median: the GPU is below it half of the time"
 )
 STEADY: Final = heuristic("utilization of 70 % (AWS's threshold) or more for three quarters of the time")
 SWINGS: Final = heuristic("the end of a run makes utilization fall once; a saw-tooth pattern makes it fall many times")

@@ -146,8 +146,8 @@ FAULTS: Final = {
     ),
     FaultKind.LOST: FaultDescription(
         "the GPU no longer responds",
-        "The GPU may have fallen off the bus: check dmesg, of NVIDIA's GPUs for Xid 79. Other GPUs are still read. "
-        "A reboot often helps.",
+        "The GPU may have fallen off the bus: look for Xid 79 in dmesg (NVIDIA). A reboot often helps. The other GPUs "
+        "are still read.",
     ),
     FaultKind.RESET_REQUIRED: FaultDescription(
         "the GPU requires a reset",
@@ -199,8 +199,8 @@ FAULTS: Final = {
     ),
     FaultKind.UNREACHABLE: FaultDescription(
         "the other machine cannot be reached",
-        "Check its name, the network, and: ssh HOST",
-        meanwhile="The monitor connects again by itself.",
+        "Check its name and the network; in a terminal, this must work: ssh HOST",
+        meanwhile="The monitor keeps trying.",
     ),
     FaultKind.REFUSED: FaultDescription(
         "the other machine accepts none of this user's SSH keys",

@@ -60,13 +60,17 @@ _UNSHARED: Final = "its software cannot share the model between so many GPUs"
 
 
 class Configuration(NamedTuple):
-    """GPUs of one replica with the settings to try, and what one replica costs, by the wish's objective."""
+    """GPUs of one replica with the settings to try, and what one replica costs, by the wish's objective.
+
+    `doubt` tells whether its speed was never measured on such GPUs, and whether its price is old.
+    """
 
     plan: Plan
     evaluation: Evaluation
     deployment: Deployment
     changes: tuple[str, ...]
     amount_per_replica: float
+    doubt: tuple[bool, bool]
     least_replicas: int
 
     @property
@@ -113,7 +117,8 @@ def plan_serving(
     last one is complete, unless `stop` returned true. The number of replicas is the least with which the targets hold
     in a simulation of the share of one replica; the option is then simulated as a whole. A plan without a program is
     served by vLLM. A configuration is left out without a simulation if it needs more than the best one even if its
-    replicas answer as many requests as the formula of a saturated service allows, and 30 % more.
+    replicas answer as many requests as the formula of a saturated service allows, and 30 % more; unless that one has
+    a speed that was never measured on such GPUs, or an old price, and the configuration has not.
 
     Raises:
         SpecError: If the plan trains, names a model that the catalog does not have, or asks for what its program does
@@ -142,7 +147,8 @@ def plan_serving(
     done = 0
     for place, (changed, changes, count) in enumerate(groups):
         configurations = sorted(
-            _configurations(inputs, changed, changes, count), key=lambda each: (each.least_amount, each.plan.gpu or "")
+            _configurations(inputs, changed, changes, count),
+            key=lambda each: (each.doubt, each.least_amount, each.plan.gpu or ""),
         )
         for index, configuration in enumerate(configurations):
             if stop():
@@ -232,12 +238,14 @@ def _configurations(inputs: _SearchInputs, plan: Plan, changes: tuple[str, ...],
             market.left_out[deployment] += 1
             continue
         gpu = catalog.hardware.gpu(gpu_id)
-        amount = _objective_amount(inputs.wish, prices.get(gpu_id), gpu, count)
+        hardware = prices.get(gpu_id)
+        amount = _objective_amount(inputs.wish, hardware, gpu, count)
         if amount is None:
             market.left_out[NO_OFFER if inputs.wish.objective == "usd" else _NO_POWER] += 1
             continue
         least = _least_replicas(deployment, inputs.traffic)
-        yield Configuration(evaluation.plan, evaluation, deployment, changes, amount, least)
+        doubt = _doubt(inputs.wish, hardware)
+        yield Configuration(evaluation.plan, evaluation, deployment, changes, amount, doubt, least)
 
 
 def _obtainable(inputs: _SearchInputs, count: int) -> Iterator[Gpu]:
@@ -361,7 +369,7 @@ class _State:
         self._wish, self._left_out = wish, left_out
         self._options: list[ServingOption] = []
         self._nearest: ServingOption | None = None
-        self._best_amount = float("inf")
+        self._best = ((True, True), float("inf"))
 
     def answer(self, done: int, total: int) -> ServingAnswer:
         """Return the state as an answer."""
@@ -378,10 +386,12 @@ class _State:
 
     def add(self, inputs: _SearchInputs, configuration: Configuration) -> None:
         """Try a configuration, and keep it if it meets the targets."""
-        if configuration.least_amount > self._best_amount:
+        doubt, amount = self._best
+        most = amount if configuration.doubt >= doubt else float("inf")
+        if configuration.least_amount > most:
             self._left_out[_TOO_DEAR] += 1
             return
-        option, holds = _try_configuration(inputs, configuration, self._best_amount)
+        option, holds = _try_configuration(inputs, configuration, most)
         if option is None:
             self._left_out[_TOO_DEAR] += 1
         elif not holds:
@@ -393,7 +403,8 @@ class _State:
         else:
             self._options.append(option)
             self._options.sort(key=lambda each: _rank(inputs.wish, each))
-            self._best_amount = _option_amount(inputs.wish, self._options[0])
+            best = self._options[0]
+            self._best = (_doubt(inputs.wish, best.hardware), _option_amount(inputs.wish, best))
 
     def finish(self, inputs: _SearchInputs) -> None:
         """Find out what would change the best option."""
@@ -412,12 +423,14 @@ class _State:
             self._options[0] = best.evolve(consequences=tuple(find_consequences(asked)))
 
 
-def _rank(wish: ServingWish, option: ServingOption) -> tuple[bool, bool, float, int, str]:
+def _rank(wish: ServingWish, option: ServingOption) -> tuple[tuple[bool, bool], float, int, str]:
     """Return the sort key: GPUs of measured families at current prices first, then what an option needs least of."""
-    had = option.hardware
-    unsure = had is not None and had.basis == "unmeasured"
-    old = wish.objective == "usd" and (had is None or not had.current)
-    return unsure, old, _option_amount(wish, option), option.cards, option.plan.gpu or ""
+    return _doubt(wish, option.hardware), _option_amount(wish, option), option.cards, option.plan.gpu or ""
+
+
+def _doubt(wish: ServingWish, had: HardwareOption | None) -> tuple[bool, bool]:
+    """Return whether the speed was never measured on such GPUs, and whether a price that matters is old or unknown."""
+    return had is not None and had.basis == "unmeasured", wish.objective == "usd" and (had is None or not had.current)
 
 
 def _option_amount(wish: ServingWish, option: ServingOption) -> float:

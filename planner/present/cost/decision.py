@@ -10,7 +10,7 @@ from planner.cost.terms import RentMode, Side
 from planner.plan.cost_alternatives import BatchedService, FasterRental
 from planner.present import format as fmt
 from planner.present.cost.prices import RENT_MODE_TITLES
-from planner.present.cost.summary import cost_terms, dates_sentence, years_phrase
+from planner.present.cost.summary import cost_terms, dates_sentence, share_of_cases, years_phrase
 from planner.workload.software.registry import SOFTWARE
 
 TITLES: Final[dict[Literal["rent", "buy", "too-close"], str]] = {
@@ -34,7 +34,6 @@ _TRIALS: Final = {
 _COMMITTED: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
 _FAR_OFF: Final = 10
 """Factor beyond which another rental mode is too dear to be worth mentioning, such as a year's term for one run."""
-_ALMOST_ALL: Final = 0.995
 NOTHING: Final = "–"
 """Cell of a table for an amount that is not paid."""
 _SECONDS_PER_HOUR: Final = 3_600
@@ -89,9 +88,10 @@ def decision_title(answer: Decision) -> str:
 
 
 def confidence_phrase(answer: Decision) -> str:
-    """Return `82 % sure`; of an open or chosen decision, `renting is cheaper in 52 % of simulated cases`."""
+    """Return `cheaper in 82 % of cases`; of an open or chosen decision, with the side that is."""
     is_advice = answer.verdict != "too-close" and answer.chosen is None
-    return f"{_share_text(answer)} sure" if is_advice else cheaper_share_phrase(answer)
+    cheaper = f"cheaper in {share_of_cases(answer.confidence)} of cases"
+    return cheaper if is_advice else cheaper_share_phrase(answer)
 
 
 def cheaper_share_phrase(answer: Decision, rented: RentMode | None = None) -> str:
@@ -103,11 +103,7 @@ def cheaper_share_phrase(answer: Decision, rented: RentMode | None = None) -> st
         f" than renting {RENT_MODE_TITLES[rented]}" if rented is not None and answer.more_often_cheaper == "buy" else ""
     )
     cheaper = acquisition_phrase(answer, answer.more_often_cheaper)
-    return f"{cheaper} is cheaper{than} in {_share_text(answer)} of simulated cases"
-
-
-def _share_text(answer: Decision) -> str:
-    return f"over 99{fmt.THIN}%" if answer.confidence > _ALMOST_ALL else fmt.percent(answer.confidence)
+    return f"{cheaper} is cheaper{than} in {share_of_cases(answer.confidence)} of simulated cases"
 
 
 def decision_headline(result: CostResult, card: str) -> str:
@@ -193,7 +189,10 @@ def _mode_chips(result: CostResult, answer: Decision) -> Iterator[FlipChip]:
 
 
 def commitment_chip(result: CostResult) -> FlipChip | None:
-    """Return the commitment that is cheapest beside renting on demand for as long, if it saves anything."""
+    """Return the commitment that is cheapest beside renting on demand for as long, if it saves anything.
+
+    None beside a purchase that is decided for and stays cheaper.
+    """
     answer, rent = result.answer, result.rent
     if answer is None or rent is None or rent.mode != "on-demand" or answer.rent_figures.month_usd is None:
         return None
@@ -207,10 +206,12 @@ def commitment_chip(result: CostResult) -> FlipChip | None:
     if not offered:
         return None
     best = min(offered, key=lambda each: each.horizon_usd or 0.0)
+    dearer_usd = (best.horizon_usd or 0.0) - answer.own_usd
+    if answer.side_in_use == "buy" and dearer_usd > 0:
+        return None
     saved = fmt.money(answer.rent_usd - (best.horizon_usd or 0.0))
     years = _COMMITTED[best.mode]
     terms = round(paid_until(answer.horizon_years, years, answer.horizon_years) / years)
-    dearer_usd = (best.horizon_usd or 0.0) - answer.own_usd
     compared = (
         f"{fmt.money(abs(dearer_usd))} {'more' if dearer_usd > 0 else 'less'} than {acquisition_phrase(answer, 'buy')}"
     )

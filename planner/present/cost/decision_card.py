@@ -29,7 +29,6 @@ from planner.present.cost.decision import (
     modes_sentence,
     net_of_resale,
     side_rows,
-    totals_sentence,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
@@ -158,7 +157,6 @@ def _decided_view(
             filter(
                 None,
                 (
-                    totals_sentence(result),
                     break_even_sentence(result.break_even, answer.horizon_years, acquisition_phrase(answer, "buy")),
                     dates_sentence(answer, today, cost_terms(result)),
                     *details,

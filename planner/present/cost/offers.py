@@ -230,7 +230,7 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
         "mode",
         "Type",
         lambda row: RENT_MODE_TITLES[row.mode],
-        width=8,
+        width=9,
         about="Rental type: on demand, spot or reserved",
     ),
     number_column("hours", "Hours", lambda row: row.hours, width=6, about="Hours that are billed"),

@@ -117,10 +117,17 @@ class AwardView(NamedTuple):
 
 
 def option_rows(found: Recommendation, hardware: HardwareCatalog) -> tuple[OptionRow, ...]:
-    """Return a row for each option, in the same order."""
+    """Return a row for each option, in the same order; those alike, such as a provider's regions, are one row."""
     names = {gpu.id: gpu.name for gpu in hardware.gpus}
     unbeaten = frozenset(found.pareto)
-    return tuple(_row(option, found, names[option.gpu], is_unbeaten=option.key in unbeaten) for option in found.options)
+    columns = tuple(column for column in option_columns(found.period) if column.key != "awards")
+    kept: dict[tuple[str, ...], OptionRow] = {}
+    for option in found.options:
+        row = _row(option, found, names[option.gpu], is_unbeaten=option.key in unbeaten)
+        texts = tuple(column.text(row) for column in columns)
+        if texts not in kept or row.awards:
+            kept[texts] = row
+    return tuple(kept.values())
 
 
 def _row(option: HardwareOption, found: Recommendation, card: str, *, is_unbeaten: bool = False) -> OptionRow:

@@ -14,7 +14,7 @@ from planner.present.cost.time import pace_phrase
 
 NOT_KNOWN = "unknown"
 _NOTHING = "–"
-_PER_PERIOD = ("Hours", "Rented", "Owned", "Electricity, kWh", "Carbon, kg")
+_PER_PERIOD = ("Hours", "Rented", "Owned", "Electricity, kWh", "Carbon, kg CO₂")
 """Figures of a plan's run or month."""
 
 
@@ -61,7 +61,7 @@ def scenario_rows(mine: ComparedPlan, other: ComparedPlan) -> tuple[FigureRow, .
             fmt.significant,
         ),
         (
-            "Carbon, kg",
+            "Carbon, kg CO₂",
             _rent_figure_reader(lambda rent: rent.carbon.carbon_kg if rent.carbon else None),
             fmt.significant,
         ),
@@ -133,7 +133,7 @@ def _energy_text(found: Footprint | None, period: str) -> str:
 def _carbon_text(found: Footprint | None, period: str) -> str:
     if found is None or found.carbon_kg is None:
         return NOT_KNOWN
-    return f"{fmt.significant(found.carbon_kg)}{fmt.THIN}kg per {period}"
+    return f"{fmt.significant(found.carbon_kg)}{fmt.THIN}kg CO₂ per {period}"
 
 
 def _grid_origin(found: Footprint | None) -> str:

@@ -24,6 +24,7 @@ _DAYS_PER_YEAR: Final = 365.25
 _MONTHS_PER_YEAR: Final = 12
 _DAYS_BELOW_YEARS: Final = 2 / _MONTHS_PER_YEAR
 _MONTHS_BELOW_YEARS: Final = 2
+_ALMOST_ALL: Final = 0.995
 PRICE_NAMES: Final = {
     "machines": "rental price",
     "cards": "GPU price",
@@ -211,7 +212,12 @@ def chance_sentence(simulation: Simulation) -> str:
     """Return in how many simulated cases the more often cheaper alternative is cheaper."""
     share = simulation.owning_cheaper_fraction
     way = "Owning" if share >= _HALF else "Renting"
-    return f"{way} is cheaper in {fmt.percent(max(share, 1 - share))} of {simulation.draws:,} simulated cases."
+    return f"{way} is cheaper in {share_of_cases(max(share, 1 - share))} of {simulation.draws:,} simulated cases."
+
+
+def share_of_cases(fraction: float) -> str:
+    """Return a share of simulated cases, which do not make anything certain: `82 %`, `over 99 %`."""
+    return f"over 99{fmt.THIN}%" if fraction > _ALMOST_ALL else fmt.percent(fraction)
 
 
 def saving_range_sentence(simulation: Simulation, answer: Decision) -> str:
@@ -239,6 +245,11 @@ def years_phrase(years: float) -> str:
     else:
         text, unit = fmt.plain(years, 2), "year"
     return f"{text} {unit}{'' if text == '1' else 's'}"
+
+
+def time_axis(horizon_years: float) -> tuple[str, int]:
+    """Return the unit of a time axis over `horizon_years`, and how many of it a year has: `months` and 12."""
+    return ("months", _MONTHS_PER_YEAR) if horizon_years < _MONTHS_BELOW_YEARS else ("years", 1)
 
 
 def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:

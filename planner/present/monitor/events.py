@@ -1,5 +1,6 @@
 """Events, alerts and faults of cards as text."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -40,10 +41,17 @@ def event_title(event: Event) -> str:
     if kind is EventKind.DRIVER_CHANGED:
         return f"driver {what}"
     if kind is EventKind.FAULT:
-        return FAULTS[FaultKind(what)].title
+        return FAULTS[FaultKind(what)].title.removeprefix("the GPU ")
     if kind is EventKind.DIAGNOSIS:
         return diagnosis_title(what)
     return _CARD_EVENT_TITLES.get(kind, what)
+
+
+def told_once(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Return events without the change of state of each lost GPU whose fault, which lasts, is among them."""
+    found = tuple(events)
+    faulty = {event.uuid for event in found if event.kind is EventKind.FAULT and event.what == FaultKind.LOST}
+    return tuple(event for event in found if event.kind is not EventKind.LOST or event.uuid not in faulty)
 
 
 def diagnosis_title(kind: str) -> str:

@@ -224,6 +224,9 @@ def _missing_readings_text(row: CardReadings) -> str:
         for name, title in _SHOWN_READINGS
         if row.value(name) is None
     ]
+    bits = row.value("clock_reasons")
+    slowing = () if bits is None else slowing_reasons(int(bits), row.use.value)
+    lines += [fmt.capitalized(reason.title) for reason in slowing]
     reserved = row.value("memory_reserved_bytes")
     if row.value("memory_used_bytes") is not None:
         lines.append(f"Memory used: {used_memory_exact_text(row)}")

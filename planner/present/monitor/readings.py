@@ -101,7 +101,7 @@ def card_state(row: CardReadings) -> str:
     use, bits = row.use.value, row.value("clock_reasons")
     reasons = slowing_reasons(int(bits), use) if bits is not None else ()
     if reasons:
-        return reasons[0].title
+        return reasons[0].title.partition(":")[0]
     if row.reading("utilization_fraction").is_implausible:
         return "implausible reading"
     return "" if use is None else "idle" if use == 0 else "busy"
@@ -241,9 +241,11 @@ def host_line(latest: Latest) -> str:
 def fault_line(fault: Fault, latest: Latest) -> str:
     """Return a fault as one line: the card, the fault's title and details."""
     names = {device.uuid: f"GPU {device.index}" for device in latest.inventory.devices}
-    where = f"{names[fault.uuid]}: " if fault.uuid in names else ""
-    detail = f" ({fault.detail})" if fault.detail else ""
-    return f"{where}{fault.description.title}{detail}"
+    title, detail = fault.description.title, f" ({fault.detail})" if fault.detail else ""
+    if fault.uuid not in names:
+        return f"{title}{detail}"
+    predicate = title.removeprefix("the GPU ")
+    return f"{names[fault.uuid]}{' ' if predicate != title else ': '}{predicate}{detail}"
 
 
 def driver_line(inventory: Inventory) -> str:

@@ -77,7 +77,11 @@ def energy_summary_text(summary: RecordingSummary) -> str:
     used = f"{energy_text(summary.energy_joules, is_estimated=summary.is_estimated)} used by the GPUs"
     if summary.usd is not None and summary.usd_per_kwh is not None:
         used += f", {energy_cost_text(summary.usd)} at {energy_cost_text(summary.usd_per_kwh)} per kWh"
-    return f"{used} (≈: integrated from power readings where no energy counter runs)" if summary.is_estimated else used
+    return (
+        f"{used} (≈: integrated from power readings where a GPU has no energy counter)"
+        if summary.is_estimated
+        else used
+    )
 
 
 def summary_lines(recording: MonitorRecording, summary: RecordingSummary) -> tuple[str, ...]:

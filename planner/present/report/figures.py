@@ -8,7 +8,7 @@ from planner.cost.estimate import CostEstimate
 from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.present import format as fmt
 from planner.present.cost.amounts import SwingRow
-from planner.present.cost.summary import years_phrase
+from planner.present.cost.summary import time_axis, years_phrase
 from planner.present.memory.view import MemoryBarSegment, MemoryView
 from planner.present.report.document import (
     Area,
@@ -106,22 +106,23 @@ def cost_figure(estimate: CostEstimate, simulation: Simulation | None, buying: s
         *(max(point.rent_usd.p90, point.own_usd.p90) for point in band),
         1.0,
     )
-    frame = _Frame(64, 12, _WIDTH - 12, 260, points[-1].years, highest * 1.05)
-    shapes: list[Shape] = [*_axes(frame, "years", lambda usd: f"${usd:,.0f}")]
+    unit, per_year = time_axis(points[-1].years)
+    frame = _Frame(64, 12, _WIDTH - 12, 260, points[-1].years * per_year, highest * 1.05)
+    shapes: list[Shape] = [*_axes(frame, unit, lambda usd: f"${usd:,.0f}")]
     for color, costs, quantiles in (
         ("series-1", [point.rent_usd for point in points], [point.rent_usd for point in band]),
         ("series-2", [point.own_usd for point in points], [point.own_usd for point in band]),
     ):
         if band:
-            years = [frame.x(point.years) for point in band]
-            upper = [(x, frame.y(one.p90)) for x, one in zip(years, quantiles, strict=True)]
-            lower = [(x, frame.y(one.p10)) for x, one in zip(years, quantiles, strict=True)]
+            times = [frame.x(point.years * per_year) for point in band]
+            upper = [(x, frame.y(one.p90)) for x, one in zip(times, quantiles, strict=True)]
+            lower = [(x, frame.y(one.p10)) for x, one in zip(times, quantiles, strict=True)]
             shapes.append(Area((*upper, *reversed(lower)), color, 0.18))
-        line = ((frame.x(point.years), frame.y(usd)) for point, usd in zip(points, costs, strict=True))
+        line = ((frame.x(point.years * per_year), frame.y(usd)) for point, usd in zip(points, costs, strict=True))
         shapes.append(Polyline(tuple(line), color, 2))
     crossing = estimate.result.break_even
-    if crossing is not None and crossing.years is not None and 0 < crossing.years <= frame.most_x:
-        at = frame.x(crossing.years)
+    if crossing is not None and crossing.years is not None and 0 < crossing.years <= points[-1].years:
+        at = frame.x(crossing.years * per_year)
         shapes += [
             Polyline(((at, frame.top), (at, frame.bottom)), "muted", 1, is_dashed=True),
             DrawingLabel(at + 5, frame.top + 10, f"break-even, {years_phrase(crossing.years)}", is_small=True),

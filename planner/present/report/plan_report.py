@@ -66,7 +66,7 @@ from planner.workload.software.registry import DEFAULT, serving_support
 _VERDICT_TONES: Final[dict[str | None, Tone]] = {"fits": "ok", "tight": "warn", "does-not-fit": "bad"}
 _ADVICE: Final = 6
 _OFFERS: Final = 8
-_FIRST_ROWS: Final = 2
+_FIRST_ROWS: Final = 3
 _OPTIONS: Final = 8
 _OPTION_KEYS: Final = ("cards", "how", "usd", "hours", "pace", "free", "date", "awards")
 _OFFER_KEYS: Final = ("provider", "instance", "region", "usd", "gpu_hour", "age", "remarks")
@@ -153,9 +153,9 @@ def report_on_evaluated_plan(parts: PlanReportParts) -> Report:
 
 
 def creation_sentence(today: date) -> str:
-    """Return of which day the prices are, which version made the report, and that it holds the plan."""
+    """Return the day and the version that made the report, and that it holds the plan."""
     day = fmt.date(today.isoformat())
-    return f"Prices as of {day}. Made by GPU Planner {__version__}; this file holds the plan as well."
+    return f"Made on {day} by GPU Planner {__version__}; each price has a date of its own. This file holds the plan."
 
 
 def plan_title(evaluation: Evaluation, catalog: Catalog) -> str:
@@ -190,10 +190,11 @@ def plan_answers(parts: PlanReportParts) -> Iterator[ReportAnswer]:
 
 
 def _first_amounts(decision: DecisionView) -> Iterator[str]:
-    """Yield what renting and buying cost at the start and then, so that the first page says it."""
-    for row in decision.rows[:_FIRST_ROWS]:
+    """Yield what renting and buying cost at the start, then and in total, and the age of the prices."""
+    for row in decision.rows[:_FIRST_ROWS] if decision.awaits_range else decision.rows[-1:]:
         renting = "nothing" if row.renting == NOTHING else row.renting
         yield f"{row.title}: renting {renting}, {decision.buying_title.lower()} {row.buying}"
+    yield decision.price_dates
 
 
 def _known_time(time: TimeResult | None) -> TimeEstimateView | None:

@@ -14,7 +14,7 @@ from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary, diagnosed_history, summarize_recording
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import diagnosis_view
-from planner.present.monitor.events import clock_time, duration_text, event_title
+from planner.present.monitor.events import clock_time, duration_text, event_title, told_once
 from planner.present.monitor.readings import card_label
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
@@ -197,7 +197,8 @@ def _diagnosis_blocks(span: Event, history: History) -> Iterator[Block]:
 def _event_section(history: History) -> ReportSection:
     if history.start is None or history.end is None:
         return section("Events")
-    events = [event for event in history.events(history.start, history.end) if event.kind is not EventKind.DIAGNOSIS]
+    seen = told_once(history.events(history.start, history.end))
+    events = [event for event in seen if event.kind is not EventKind.DIAGNOSIS]
     labels = {device.uuid: card_label(device) for device in history.inventory.devices}
     rows = tuple(
         (

@@ -126,8 +126,10 @@ def search_sentence(answer: ServingAnswer) -> str:
     """Return how many options meet the targets and which of them are cheaper than the best; or that none meets them."""
     if answer.options:
         count = len(answer.options)
-        met = f"{fmt.integer(count)} options meet the targets." if count > 1 else "1 option meets the targets."
-        return f"{met} {_cheaper_sentence(answer)}".rstrip()
+        sure = sum(simulation_outcome(option.simulation) == "yes" for option in answer.options)
+        meet = f"{'' if sure == count else 'probably '}{'meets' if count == 1 else 'meet'} the targets"
+        surely = f", {fmt.integer(sure)} of them for sure" if 0 < sure < count else ""
+        return f"{fmt.plural(count, 'option')} {meet}{surely}. {_cheaper_sentence(answer)}".rstrip()
     if answer.complete:
         return "No hardware within the limits meets the targets."
     return "Nothing found so far."

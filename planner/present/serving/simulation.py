@@ -117,8 +117,8 @@ def simulation_sentence(simulation: ServingSimulation, goodput: Goodput | None =
         asked = simulation.offered_requests_per_second
         return "It keeps up with the load" + ("." if asked is None else f" of {fmt.plain(asked)} requests/s.")
     return {
-        "yes": "All latency targets are met.",
-        "probably": "All latency targets are probably met; one may be missed at the upper end of its range.",
+        "yes": "All latency targets are met." if len(rows) > 1 else "The latency target is met.",
+        "probably": "Probably meets its latency targets: at the upper end of its range, one is missed.",
         "probably-not": "It probably misses a latency target.",
         "no": "It misses a latency target.",
     }[simulation_outcome(simulation, goodput)]
@@ -149,8 +149,8 @@ def sample_sentence(simulation: ServingSimulation) -> str:
     counted = simulation.requests - simulation.warm_up_requests
     return (
         f"{fmt.integer(counted)} requests in {fmt.duration(simulation.seconds)}, after a warm-up of "
-        f"{fmt.integer(simulation.warm_up_requests)}. Ranges cover 80 % of measurements: they hold the errors of the "
-        "step times and of the sample."
+        f"{fmt.integer(simulation.warm_up_requests)}. Ranges hold 8 of 10 measurements: they allow for errors of "
+        "the estimated step times and of the sample."
     )
 
 

@@ -69,7 +69,9 @@ def test_the_prices_of_the_offers_are_in_sight_in_the_smallest_window(tab: CostT
 
 
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
-    rows = {row.title: row for row in tab.figures.summary.rows}
+    decided, others = tab.answer.figures.rows, tab.figures.summary.rows
+    rows = {row.title: row for row in (*decided, *others)}
+    assert len(rows) == len(decided) + len(others)  # nothing is said twice
     for title in ("Per month, net of resale", "Per GPU-hour, net of resale"):
         for cell in rows[title].cells:
             assert re.search(r"\d{4}: ", cell.origin)
@@ -389,7 +391,7 @@ def test_a_service_says_what_to_own_and_what_to_rent_for_the_peaks(tab: CostTab)
 def test_electricity_and_carbon_stand_beside_the_cost(tab: CostTab):
     rows = {row.title: row for row in tab.figures.summary.rows}
     assert "kWh per month" in rows["Electricity"].cells[1].text
-    assert "kg per month" in rows["Carbon"].cells[1].text
+    assert "kg CO₂ per month" in rows["Carbon"].cells[1].text
     assert "PUE" in rows["Carbon"].cells[1].origin
 
 

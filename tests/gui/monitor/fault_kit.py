@@ -92,15 +92,15 @@ DRIVER = (
 CARDS = (
     Case(
         FaultKind.LOST,
-        "GPU 0: the GPU no longer responds (detected by nvmlDeviceGetPowerUsage)",
-        "Xid 79. Other GPUs are still read.",
+        "GPU 0 no longer responds (detected by nvmlDeviceGetPowerUsage)",
+        "look for Xid 79 in dmesg",
         first(error__nvmlDeviceGetPowerUsage=15),
         uuid=A,
         state="lost",
     ),
     Case(
         FaultKind.LOST,
-        "GPU 0: the GPU no longer responds (detected by every call)",
+        "GPU 0 no longer responds (detected by every call)",
         "A reboot often helps",
         (card(0, A) | {"0.error.*": 999}, card(1, B)),
         uuid=A,
@@ -108,7 +108,7 @@ CARDS = (
     ),
     Case(
         FaultKind.RESET_REQUIRED,
-        "GPU 0: the GPU requires a reset",
+        "GPU 0 requires a reset",
         "nvidia-smi --gpu-reset",
         first(error__nvmlDeviceGetFanSpeed=16),
         uuid=A,

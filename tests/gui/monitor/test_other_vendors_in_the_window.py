@@ -60,7 +60,7 @@ def test_cards_of_all_vendors_have_a_line_and_say_what_is_not_reported(qtbot, ma
     assert "25 GB/s each way, 4 × CRC error" in _details(tab, A)
     assert "Not reported by this driver, so not judged:" in _details(tab, ARC)
     (first / "device/gpu_metrics").write_bytes(metrics_table(1 << 36))
-    wait(qtbot, lambda: "slowed by heat: at the target temperature" in _lines(tab)[RADEON])
+    wait(qtbot, lambda: "slowed by heat" in _lines(tab)[RADEON])
     first.rename(driver.root / "gone")
     wait(qtbot, lambda: "lost" in _lines(tab)[RADEON])
     assert "busy" in _lines(tab)[A]
@@ -123,7 +123,7 @@ def test_level_zero_adds_memory_and_temperatures_until_it_refuses_or_loses_the_c
         folder.rename(driver.root / "gone")
         wait(qtbot, lambda: "lost" in _lines(tab)[ARC])
     assert not probe.stood_still
-    assert _says(tab, "GPU 0: the GPU no longer responds")
+    assert _says(tab, "GPU 0 no longer responds")
 
 
 def test_an_apple_chip_is_shown_until_macmon_prints_something_else_or_is_gone(qtbot, make_tab, driver, install):

@@ -94,6 +94,14 @@ def test_the_option_that_costs_least_comes_first_whichever_is_tried_first():
     assert cheapest.usd_per_month < other.usd_per_month
 
 
+def test_cards_whose_speed_was_never_measured_exclude_no_dearer_ones_that_were():
+    last = searched(gpus=("rtx-pro-6000-blackwell-ws", "h100-sxm5-80gb"))[-1]
+    measured, guessed = last.options
+    assert (measured.plan.gpu, measured.hardware.basis != "unmeasured") == ("h100-sxm5-80gb", True)
+    assert guessed.hardware.basis == "unmeasured"
+    assert guessed.usd_per_month < measured.usd_per_month
+
+
 def test_fewest_cards_or_watts_instead_of_dollars():
     busy = CHAT.at_rate(60)
     cards = searched(traffic=busy, objective="cards")[-1].best

@@ -37,8 +37,8 @@ def plain(text: str) -> str:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "82 % sure"),
-        ({"confidence": 0.9985}, "over 99 % sure"),
+        ({}, "cheaper in 82 % of cases"),
+        ({"confidence": 0.9985}, "cheaper in over 99 % of cases"),
         ({"verdict": "too-close", "confidence": 0.52}, "renting is cheaper in 52 % of simulated cases"),
         (
             {"verdict": "too-close", "confidence": 0.6, "more_often_cheaper": "buy"},
@@ -61,6 +61,8 @@ def test_totals_say_from_when_a_purchase_pays_off_in_days():
         "Present value over 2.5 years: renting $300, buying $1,510; they break even after 18 days."
     )
     assert totals_sentence(result(decision_to_rent(rent_figures=RENTING | {"month_usd": None}))) == ""
+    never = result(decision_to_rent(), break_even=None)
+    assert plain(totals_sentence(never)) == "Present value over 2.5 years: renting $300, buying $1,510."
 
 
 def test_both_sides_stand_in_a_table():
@@ -110,15 +112,16 @@ def test_a_cheaper_commitment_is_pointed_out(catalog):
         card = catalog.hardware.gpu("h100-sxm5-80gb")
         return commitment_chip(estimate_cost(terms, card, 8, None, catalog.cost, TODAY).result)
 
-    found = chip()
+    assert chip() is None  # buying is cheaper still
+    found = chip(chosen="rent")
     assert found.text == "Save $1,582,319 over 5 years: reserve for 3 years"
     assert found.terms == "GCP, $28,390 per month for 2 terms; $1,240,423 more than buying"
     assert found[1:3] == ("cost.rent.mode", "reserved-3y")
-    assert chip(horizon_years=2).value == "reserved-1y"
-    assert chip(horizon_years=0.5) is None
-    assert chip(job=DailyHours(hours_per_day=1)) is None
-    assert chip(job=Run(amount=10)) is None
-    assert chip(rent={"mode": "reserved-1y"}) is None
+    assert chip(horizon_years=2, chosen="rent").value == "reserved-1y"
+    assert chip(horizon_years=0.5, chosen="rent") is None
+    assert chip(job=DailyHours(hours_per_day=1), chosen="rent") is None
+    assert chip(job=Run(amount=10), chosen="rent") is None
+    assert chip(rent={"mode": "reserved-1y"}, chosen="rent") is None
     assert commitment_chip(result(None)) is None
 
 
@@ -250,7 +253,7 @@ def test_close_calls_and_single_runs_have_their_own_headline(catalog):
     card = catalog.hardware.gpu("rtx-4090")
     once = estimate_cost(CostTerms(job=Run(amount=8)), card, 1, None, catalog.cost, TODAY).result
     assert plain(decision_headline(once, "RTX 4090")) == (
-        "Rent (over 99 % sure): $2.32 and 8.00 h on 1 × RTX 4090 from OpenRelay."
+        "Rent (cheaper in over 99 % of cases): $2.32 and 8.00 h on 1 × RTX 4090 from OpenRelay."
     )
     close = once.answer.evolve(verdict="too-close", confidence=0.52)
     assert plain(decision_headline(once.evolve(answer=close), "RTX 4090")) == (
@@ -258,12 +261,12 @@ def test_close_calls_and_single_runs_have_their_own_headline(catalog):
     )
     own = CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk", owned=True))
     daily = estimate_cost(own, card, 1, None, catalog.cost, TODAY).result
-    assert plain(decision_headline(daily, "RTX 4090")).endswith("% sure): $19.78 of electricity per month.")
+    assert plain(decision_headline(daily, "RTX 4090")).endswith("% of cases): $19.78 of electricity per month.")
     once_owned = own.evolve(job=Run(amount=8))
     run = estimate_cost(once_owned, card, 1, None, catalog.cost, TODAY).result
-    assert plain(decision_headline(run, "RTX 4090")).endswith("% sure): $0.91 of electricity per run.")
+    assert plain(decision_headline(run, "RTX 4090")).endswith("% of cases): $0.91 of electricity per run.")
     seldom = estimate_cost(CostTerms(job=DailyHours(hours_per_day=2)), card, 1, None, catalog.cost, TODAY).result
-    assert plain(decision_headline(seldom, "RTX 4090")) == "Rent (over 99 % sure)."
+    assert plain(decision_headline(seldom, "RTX 4090")) == "Rent (cheaper in over 99 % of cases)."
 
 
 @pytest.mark.parametrize(("day", "days"), [("2026-11-20", 2), ("2026-11", 21), ("2026", 325), (None, None)])

@@ -191,7 +191,7 @@ def test_what_was_chosen_leads_and_is_compared(seen):
 
 def test_a_commitment_that_saves_is_offered_once(seen):
     job = DailyHours(hours_per_day=24, days_per_week=7)
-    view, _ = seen(gpu="h100-sxm5-80gb", count=8, cost=CostTerms(job=job))
+    view, _ = seen(gpu="h100-sxm5-80gb", count=8, cost=CostTerms(job=job, chosen="rent"))
     offered = {
         chip.value for chip in (*view.chips, view.commitment) if chip is not None and chip.field == "cost.rent.mode"
     }

@@ -80,7 +80,7 @@ def test_electricity_and_carbon_say_where_and_by_what(scenario_of):
         carbon_kg=2.4,
     )
     rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=footprint))}
-    assert rows["Carbon"].text.replace("\u2009", " ") == "2.40 kg per month"
+    assert rows["Carbon"].text.replace("\u2009", " ") == "2.40 kg CO₂ per month"
     assert "20 g CO₂ per kWh: a grid" in rows["Carbon"].origin
     bare = footprint.evolve(grams_per_kwh=None, carbon_kg=None)
     rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=bare))}

@@ -31,6 +31,7 @@ from planner.present.cost.summary import (
     rent_sentence,
     running_period,
     saving_range_sentence,
+    time_axis,
     used_price,
 )
 from planner.present.format import THIN, money
@@ -71,7 +72,7 @@ def test_the_break_even_is_told_in_hours_time_and_use():
     fixed = none.evolve(reason=FIXED_RENT, years=0.3)
     assert break_even_sentence(fixed, 3) == ""  # the time after which owning pays is told with the totals
     assert break_even_sentence(fixed.evolve(years=None, years_reason=RENT_CHEAPER), 3) == (
-        "No break-even: renting is still cheaper at the end of the compared years."
+        "No break-even: renting is still cheaper at the end of the compared period."
     )
     assert break_even_sentence(fixed.evolve(years=None, years_reason=NEVER_DEARER), 3) == (
         "Owning is cheaper from the first day."
@@ -233,3 +234,8 @@ def test_the_age_of_a_price_is_said_also_if_it_has_no_date(day, certainty, age, 
 def test_running_costs_are_those_of_a_month_or_of_the_only_run(catalog):
     assert running_period(estimated(catalog).demand) == "month"
     assert running_period(estimated(catalog, Run(amount=10)).demand) == "run"
+
+
+def test_less_than_two_years_are_counted_in_months():
+    assert time_axis(0.25) == ("months", 12)
+    assert time_axis(2.0) == ("years", 1)

@@ -18,6 +18,7 @@ from planner.present.monitor.events import (
     elapsed_text,
     event_title,
     fault_views,
+    told_once,
 )
 
 NOW = Timestamp(0.0, 0.0)
@@ -33,7 +34,8 @@ NOW = Timestamp(0.0, 0.0)
         (EventKind.PROCESS_STARTED, "python", 12, "process 12 (python) started"),
         (EventKind.PROCESS_ENDED, "", 12, "process 12 ended"),
         (EventKind.DRIVER_CHANGED, "535 → 550", None, "driver 535 → 550"),
-        (EventKind.FAULT, "lost", None, FAULTS[FaultKind.LOST].title),
+        (EventKind.FAULT, "lost", None, "no longer responds"),
+        (EventKind.FAULT, "no-driver", None, FAULTS[FaultKind.NO_DRIVER].title),
         (EventKind.LOST, "GPU", None, "no longer responds"),
         (EventKind.DIAGNOSIS, "input-bound", None, "input-bound"),
         (EventKind.DIAGNOSIS, "of-another-version", None, "of another version"),
@@ -41,6 +43,12 @@ NOW = Timestamp(0.0, 0.0)
 )
 def test_the_title_of_each_kind_of_event(kind, what, number, title):
     assert event_title(Event(kind, NOW, NOW, "GPU-1", what, number)) == title
+
+
+def test_a_lost_gpu_is_one_event():
+    lost, gone = Event(EventKind.FAULT, NOW, None, "GPU-1", "lost"), Event(EventKind.LOST, NOW, NOW, "GPU-1", "T4")
+    other = Event(EventKind.LOST, NOW, NOW, "GPU-2", "T4")
+    assert told_once((gone, lost, other)) == (lost, other)
 
 
 def test_no_kind_of_event_is_without_a_title():
@@ -128,7 +136,7 @@ def test_faults_are_sorted_by_severity_with_start_and_advice():
     latest.note_inventory(Inventory("1", devices=(CARD,), faults=faults))
     views = fault_views(latest, 155.0)
     assert [view.severity for view in views] == ["error", "warning", "note"]
-    assert views[0].title.startswith("GPU 0: ")
+    assert views[0].title == "GPU 0 no longer responds"
     assert "(2 min 5 s)" in views[0].since
     assert views[0].advice in views[0].as_text
 

@@ -119,7 +119,8 @@ def test_the_use_of_the_host_in_one_line():
 def test_faults_and_driver_versions_in_one_line():
     fault = Fault(FaultKind.LOST, 0.0, A, "seen by nvmlX")
     latest = latest_state(faults=(fault,))
-    assert fault_line(fault, latest) == "GPU 0: the GPU no longer responds (seen by nvmlX)"
+    assert fault_line(fault, latest) == "GPU 0 no longer responds (seen by nvmlX)"
+    assert fault_line(Fault(FaultKind.DRIVER_RESET, 0.0, A), latest) == "GPU 0: the driver was reset or replaced"
     assert fault_line(Fault(FaultKind.NO_DRIVER, 0.0), latest) == "the NVIDIA driver is not loaded"
     assert driver_line(latest.inventory) == "driver 580"
     assert driver_line(Latest().inventory) == "no driver"

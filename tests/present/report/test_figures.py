@@ -81,7 +81,9 @@ def test_costs_that_cross_are_marked_where_they_do(catalog):
 def test_costs_of_cents_are_drawn_below_a_dollar():
     points = [SimpleNamespace(years=year, rent_usd=year / 2, own_usd=0.25) for year in (0.0, 1.0)]
     estimate = SimpleNamespace(result=SimpleNamespace(curve=points, break_even=None))
-    lines = [shape for shape in cost_figure(estimate, None, "Buying").shapes if isinstance(shape, Polyline)]
+    figure = cost_figure(estimate, None, "Buying")
+    assert {"months", "10"} <= set(_texts(figure))
+    lines = [shape for shape in figure.shapes if isinstance(shape, Polyline)]
     rented = next(line.points for line in lines if line.color == "series-1")
     assert [y for _, y in rented] == pytest.approx([260, 260 - 248 * 0.5 / 1.05])
 

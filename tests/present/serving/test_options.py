@@ -1,7 +1,7 @@
 from datetime import date
 
 import pytest
-from service_samples import option, simulation
+from service_samples import held, option, simulation
 
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import ExcludedCount, HardwareOption, Wish
@@ -104,6 +104,9 @@ def test_consequences_are_told_by_what_changes(fields, told):
 def test_a_search_says_what_it_found():
     assert search_sentence(answer(option())) == "1 option meets the targets."
     assert search_sentence(answer(option(), option())) == "2 options meet the targets."
+    risky = option(simulation=simulation(targets=(held(high=2),)))
+    assert search_sentence(answer(risky)) == "1 option probably meets the targets."
+    assert search_sentence(answer(risky, option())) == "2 options probably meet the targets, 1 of them for sure."
     assert search_sentence(answer()) == "No hardware within the limits meets the targets."
     assert search_sentence(answer(done=0)) == "Nothing found so far."
 

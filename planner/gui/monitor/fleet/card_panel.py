@@ -107,6 +107,7 @@ class CardPanel(QWidget):
         self.explanation.setText(row.explanation or "Its diagnosis needs some more readings.")
         set_style_role(self.explanation, row.tone if row.tone in ("bad", "warn") else "")
         rent, since = view.prices.usd_per_hour(card.device)
+        dated = f", oldest price of {fmt.date(since)}" if since else ""
         self.facts.setText(
             "  ·  ".join(
                 filter(
@@ -115,7 +116,7 @@ class CardPanel(QWidget):
                         row.work and f"work: {row.work}",
                         f"exporter: {card.exporter}",
                         f"scraped at {', '.join(card.instances)}" if card.instances else "",
-                        "" if rent is None else f"rent {fmt.money(rent)}/h (median on-demand, prices since {since})",
+                        "" if rent is None else f"rent {fmt.money(rent)}/h (median on-demand{dated})",
                         f"id: {card.key}",
                     ),
                 )

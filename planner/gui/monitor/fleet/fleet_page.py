@@ -9,7 +9,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QMenu, QSplitter, QStackedWidget, QWidget
 
-from planner.errors import PlannerError
+from planner.errors import PlannerError, SpecError
 from planner.fleet.connection import SECRET_VARIABLE, FleetConnection
 from planner.gui.monitor.fleet.card_panel import CardPanel, offer_plans
 from planner.gui.monitor.fleet.fleet_feed import FleetFeed, FleetView
@@ -165,7 +165,8 @@ class FleetPage(QWidget):
 
     @Slot(object)
     def _show_problem(self, error: PlannerError) -> None:
-        self.problem.setText(" ".join(filter(None, (fmt.capitalized(error.message) + ".", error.hint))))
+        message = error.reason if isinstance(error, SpecError) else error.message
+        self.problem.setText(" ".join(filter(None, (fmt.sentence(message), error.hint))))
         self.problem.show()
         if self.view is None:
             self.headline.setText("This fleet cannot be read.")

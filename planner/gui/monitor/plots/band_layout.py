@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from planner.gui.plot.ticks import clock_text
 from planner.monitor.history import History, TimelineMark
 from planner.monitor.readings.events import Event, EventKind
-from planner.present.monitor.events import duration_text, event_title
+from planner.present.monitor.events import duration_text, event_title, told_once
 
 Lane = Literal["Slowed", "Events", "Diagnosis", "Marks"]
 LANES: Final[tuple[Lane, ...]] = get_args(Lane)
@@ -113,7 +113,7 @@ def gap_spans(history: History, scale: TimeAxisScale) -> list[tuple[float, float
 
 def item_lines(item: BandItem, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return a text line for each event and mark that an item represents."""
-    return _lines((*item.events, *(() if item.mark is None else (item.mark,))), history, labels)
+    return _lines((*told_once(item.events), *(() if item.mark is None else (item.mark,))), history, labels)
 
 
 def event_lines(
@@ -121,7 +121,7 @@ def event_lines(
 ) -> tuple[str, ...]:
     """Return a text line for each event and mark from `start` to `end`, or for the `latest` only, oldest first."""
     found: list[tuple[float, Event | TimelineMark]] = [
-        (event.began.monotonic_seconds, event) for event in history.events(start, end)
+        (event.began.monotonic_seconds, event) for event in told_once(history.events(start, end))
     ]
     found += [(mark.time, mark) for mark in history.marks if start <= mark.time <= end]
     found.sort(key=lambda pair: pair[0])
