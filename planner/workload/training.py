@@ -133,7 +133,8 @@ class Training(Spec):
         Presentation(
             "--weights",
             "precision",
-            default="fp32 under autocast, else the compute precision; with adapters 16 bits, or nf4 for qlora",
+            default="fp32 under autocast, else the compute precision; with adapters 16 bits, or nf4 for qlora "
+            "(nf4-dq in Unsloth)",
             choices=WEIGHT_FORMAT_TITLES,
             brief="Weights in {}",
         ),
