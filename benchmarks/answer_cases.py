@@ -407,7 +407,8 @@ def _partial(model: Model, turn: int, count: int, chance: Random) -> tuple[str, 
 def _with_images(model: Model, turn: int, count: int, chance: Random) -> tuple[str, Fields]:
     size = chance.choice((None, "448x448", 896, [640, 480]))
     if turn % 4 == 0:
-        return "trained on images", _training(model, turn, chance) | {"method": "lora", "image_size": size}
+        seen = {"images": 2, "frozen_vision": ("tower", "all", "none")[turn // 3 % 3], "profile": "hf"}
+        return "trained on images", _training(model, turn, chance) | {"method": "lora", "image_size": size} | seen
     if turn % 4 == 1:
         return "trained projector", _training(model, turn, chance) | {"trainable": ["*merger*", "*projector*"]}
     return f"images of {size}", {

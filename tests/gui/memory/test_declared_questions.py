@@ -46,6 +46,7 @@ PLANS = {
     "gpt-fast": (LLAMA, Inference(profile="gpt-fast"), 1),
     "images": (SDXL, Inference(), 1),
     "seeing": (SEEING, Inference(), 1),
+    "learning to see": (SEEING, Training(images=1, frozen_vision="tower"), 1),
     "image encoder": ("google/vit-base-patch16-224", Training(), 1),
 }
 APART = ("gpus", "other_processes_bytes")
