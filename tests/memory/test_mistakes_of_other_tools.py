@@ -150,7 +150,7 @@ def test_qlora_keeps_the_embedding_the_head_and_the_norms_in_fp32():
         result = estimate_memory(llama3, Training(method="qlora", weights=scheme))
         assert result.term("weights").bytes == stored + 4 * rest
     in_16_bits = estimate_memory(llama3, Training(method="qlora", profile="unsloth"))
-    assert in_16_bits.term("weights").bytes == projections * 9 // 16 + 2 * rest
+    assert in_16_bits.term("weights").bytes == nested(llama3) + 2 * rest
 
 
 def nested(model) -> int:
