@@ -37,6 +37,7 @@ from planner.workload.rules import (
     PARALLEL_INFERENCE_RULES,
     PARALLEL_RULES,
     PARALLEL_TRAINING_RULES,
+    PIPELINE_RULES,
     REPLICA_RULES,
     WEIGHT_FILE_RULES,
 )
@@ -63,9 +64,12 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         SpecError: If the workload is spread over another number of cards than there are, or as the network cannot be,
             or asks for weights or a cache that the engine does not have.
     """
+    if isinstance(workload, Training):
+        PIPELINE_RULES.check(workload, model=architecture)
     parallel = resolve_parallel(workload, architecture, count)
     if architecture.kind == "diffusion":
-        return pipeline_defaults(workload, architecture, parallel)
+        fill = _trained_pipeline if isinstance(workload, Training) else pipeline_defaults
+        return fill(workload, architecture, parallel)
     if isinstance(workload, Training):
         length = _input_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE)
         return workload.evolve(
@@ -179,36 +183,81 @@ def default_weight_format(workload: Training) -> str:
     return "fp32" if autocasts(workload.compute) and not workload.adapts else product_format(workload.compute)
 
 
-_TRACED: Final = (
-    "Trace the denoiser with your own step function: “Trace a module…” in the window's Plan menu, or "
-    "`gpu-planner trace my_step.py:NAME --task training` in a shell."
+_ATTENTION: Final = ("to_k", "to_q", "to_v", "to_out.0")
+_JOINT_ATTENTION: Final = (
+    *(f"attn.{name}" for name in ("add_k_proj", "add_q_proj", "add_v_proj", "to_add_out")),
+    *(f"attn.{name}" for name in _ATTENTION),
 )
+_FEED_FORWARD: Final = tuple(f"{block}.net.{place}" for block in ("ff", "ff_context") for place in ("0.proj", "2"))
+_ADAPTED: Final = {"sd3": _JOINT_ATTENTION, "flux": (*_JOINT_ATTENTION, *_FEED_FORWARD)}
+"""Layers of denoisers with adapters by default; of the others _ATTENTION.
+
+**Source**: diffusers 0.42 examples: dreambooth/train_dreambooth_lora_{sd3,flux}.py,
+text_to_image/train_text_to_image_lora{,_sdxl}.py, `target_modules`.
+"""
 
 
-def pipeline_defaults(workload: Training | Inference, architecture: Architecture, parallel: Parallel) -> Inference:
+def _trained_pipeline(workload: Training, architecture: Architecture, parallel: Parallel) -> Training:
+    """Return a training `workload` of a pipeline's denoiser with its unset fields filled in.
+
+    Adapters are on the layers, and in the format, of diffusers' scripts.
+
+    Raises:
+        SpecError: If the pipeline does not make images of this size.
+    """
+    denoiser, _ = find_networks(architecture.components)
+    is_transformer = isinstance(denoiser, DiffusionTransformer)
+    lora = None
+    if workload.adapts:
+        given = workload.lora or Lora()
+        # PEFT takes the format of the layers, and the scripts change that in fp16 alone.
+        usual = {
+            "targets": _ADAPTED.get(denoiser.family, _ATTENTION) if is_transformer else _ATTENTION,
+            "adapter_dtype": "bf16" if product_format(workload.compute) == "bf16" else "fp32",
+        }
+        lora = given.evolve(**{name: value for name, value in usual.items() if name not in given.model_fields_set})
+    return workload.evolve(
+        weights=workload.weights or default_weight_format(workload),
+        lora=lora,
+        optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
+        image_size=_pipeline_size(workload, architecture),
+        precomputed=workload.precomputed or ("prompts" if is_transformer else "none"),
+        parallel=parallel,
+    )
+
+
+def _pipeline_size(workload: Training | Inference, architecture: Architecture) -> tuple[int, int]:
+    """Return the size of the images in pixels, by default that for which the denoiser was trained.
+
+    Raises:
+        SpecError: If the sides are not multiples of a patch.
+    """
+    denoiser, decoder = find_networks(architecture.components)
+    default = denoiser.sample_size * decoder.scale
+    size = workload.image_size or (default, default)
+    unit = decoder.scale * (denoiser.patch if isinstance(denoiser, DiffusionTransformer) else 1)
+    if any(side % unit for side in size):
+        raise SpecError("image_size", f"{size[0]:,} × {size[1]:,} pixels are not multiples of {unit:,}")
+    return size
+
+
+def pipeline_defaults(workload: Inference, architecture: Architecture, parallel: Parallel) -> Inference:
     """Return `workload` with its unset fields filled in: image size, guidance, and weights in the compute precision.
 
     Raises:
-        SpecError: If the pipeline is to be trained, split across cards or run by an engine for text, or cannot generate
-            images of this size.
+        SpecError: If the pipeline is run by an engine for text, or cannot generate images of this size.
     """
-    if isinstance(workload, Training):
-        raise SpecError("task", "training a diffusion pipeline cannot be estimated by a formula", _TRACED)
     if "diffusion" not in serving_support(workload.profile).networks:
         title = SOFTWARE[workload.profile or DEFAULT].title
         raise SpecError(
             "profile", f"no diffusion pipeline runs in {title}", f"Choose {DEFAULT}: the diffusers library."
         )
     _check_formats(workload, architecture)
-    denoiser, decoder = find_networks(architecture.components)
+    denoiser, _ = find_networks(architecture.components)
     if workload.attention == "eager" and isinstance(denoiser, DiffusionTransformer):
         reason = "eager attention is estimated for U-Nets only; diffusion transformers run fused kernels"
         raise SpecError("attention", reason, "Choose sdpa or flash.")
-    default = denoiser.sample_size * decoder.scale
-    size = workload.image_size or (default, default)
-    unit = decoder.scale * (denoiser.patch if isinstance(denoiser, DiffusionTransformer) else 1)
-    if any(side % unit for side in size):
-        raise SpecError("image_size", f"{size[0]:,} × {size[1]:,} pixels are not multiples of {unit:,}")
+    size = _pipeline_size(workload, architecture)
     guided = not (isinstance(denoiser, DiffusionTransformer) and denoiser.guidance_embedded)
     settings = workload.diffusion
     try:

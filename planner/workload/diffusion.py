@@ -12,6 +12,7 @@ from planner.numbers import COUNT, parse_number
 from planner.workload.presentation import FieldContext, Presentation, command_line_only
 
 Offload = Literal["none", "model", "sequential"]
+Precomputed = Literal["none", "prompts", "all"]
 Side = Annotated[int, Field(ge=1, le=65_536)]
 _DIMENSIONS: Final = 2
 _SIZES: Final = (

@@ -20,7 +20,7 @@ from planner.workload.choices import (
     Method,
     TrainedFormat,
 )
-from planner.workload.diffusion import ImageSizeField
+from planner.workload.diffusion import ImageSizeField, Precomputed
 from planner.workload.optimizers import (
     OPTIMIZERS,
     Optimizer,
@@ -30,7 +30,7 @@ from planner.workload.optimizers import (
     optimizer_titles,
 )
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
-from planner.workload.presentation import Presentation, doubling
+from planner.workload.presentation import Presentation, doubling, is_diffusion
 from planner.workload.rules import TRAINING_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, TRAINERS, TrainerName
 
@@ -230,6 +230,27 @@ class Training(Spec):
         ),
     ] = 1
     image_size: ImageSizeField = None
+    precomputed: Annotated[
+        Precomputed | None,
+        Field(
+            title="Computed beforehand",
+            description="inputs of a denoiser computed before training, so that the networks that make them are not on "
+            "the GPU: none, prompts (embedded prompts) or all (embedded prompts and latent images)",
+        ),
+        Presentation(
+            "--precompute",
+            "main",
+            default="prompts with a diffusion transformer, none with a U-Net, as in diffusers' scripts",
+            explanation="Text encoders and autoencoder leave the GPU once they have run for all prompts and images.",
+            choices={
+                "none": "Nothing",
+                "prompts": "Embedded prompts",
+                "all": "Embedded prompts and latent images",
+            },
+            mnemonic="u",
+            shown_when=is_diffusion,
+        ),
+    ] = None
     sequence_length: Annotated[
         int | None,
         Field(ge=1, le=100_000_000, title="Sequence length", description="number of tokens in each sequence"),

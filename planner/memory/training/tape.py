@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from sys import maxsize
 from typing import Final, NamedTuple
 
-from planner.memory.training.adapters.trained import Status
-
 _FP32: Final = 4
 _MASK: Final = 1
 
@@ -166,13 +164,15 @@ _UNRECORDED: Final = _Node((), ())
 
 
 class Tape:
-    """Records the operators of a network whose linear layers have a `status` by name, and runs them backward.
+    """Records the operators of a network, and runs them backward.
 
+    The linear layers whose names are in `adapted` have adapters, with the rest frozen; None trains all parameters.
     `checkpointed` blocks save their inputs alone, and are recomputed in the backward pass.
     """
 
-    def __init__(self, formats: TapeFormats, status: Callable[[str], Status], *, checkpointed: bool) -> None:
-        self.formats, self.status, self.checkpointed = formats, status, checkpointed
+    def __init__(self, formats: TapeFormats, adapted: frozenset[str] | None, *, checkpointed: bool = False) -> None:
+        self.formats, self.adapted, self.checkpointed = formats, adapted, checkpointed
+        self.trains_all = adapted is None
         self._ledger = _Ledger(formats.adapter or formats.parameter)
         self._nodes: list[_Node] = []
         self._records = True
@@ -185,7 +185,7 @@ class Tape:
     def parameter(self, elements: int) -> Value:
         """Return a parameter of its own, such as a table that is added to the embedded time."""
         node = None
-        if self.status("") == "trained":
+        if self.trains_all:
             node = self._node((), ())
             node.trained = elements if self._records else 0
         return Value(_Storage(self._ledger, 0), elements, self.formats.parameter, node)
@@ -195,27 +195,24 @@ class Tape:
         output = network()
         forward, kept = self._ledger.loads(), self._ledger.now()
         self._casts = []
-        gradient = _Storage(self._ledger, output.bytes)
         if output.node is not None:
-            self._send(output.node, output.slot, gradient)
-        del output, gradient
+            self._send(output.node, output.slot, _Storage(self._ledger, output.bytes))
+        del output
         self._ledger.loads()
         self._run_nodes(self._nodes)
         return PassLoads(forward, kept, self._ledger.loads(), self._ledger.now())
 
     def linear(self, x: Value, into: int, out: int, name: str, *, bias: bool = True) -> Value:
         """Return the output of a linear layer, with its adapter if it has one."""
-        status = self.status(name)
-        weights = into * out + out * bias
-        result = self._product(x, x.elements // into * out, weights, trained=status == "trained")
-        return self._adapted(x, result, into, out) if status == "adapted" else result
+        result = self._product(x, x.elements // into * out, into * out + out * bias)
+        return self._with_adapter(x, result, into, out) if self.adapted and name in self.adapted else result
 
     def convolution(self, x: Value, elements: int, weights: int) -> Value:
         """Return the `elements` that a convolution of `weights` parameters makes; it saves its input in any case."""
-        trained = self.status("") == "trained"
-        return self._product(x, elements, weights, trained=trained, keeps_input=True)
+        return self._product(x, elements, weights, keeps_input=True)
 
-    def _product(self, x: Value, elements: int, weights: int, *, trained: bool, keeps_input: bool = False) -> Value:
+    def _product(self, x: Value, elements: int, weights: int, *, keeps_input: bool = False) -> Value:
+        trained = self.trains_all
         read = self.cast(x, self.formats.computed) if self.formats.autocast else x
         saved = [read.storage] if trained or keeps_input else []
         uncast = 0
@@ -228,7 +225,7 @@ class Tape:
             result.node.trained, result.node.uncast = weights, uncast
         return result
 
-    def _adapted(self, x: Value, result: Value, into: int, out: int) -> Value:
+    def _with_adapter(self, x: Value, result: Value, into: int, out: int) -> Value:
         """Return `result` with the output of an adapter that reads `x`.
 
         **Source**: peft 0.21 `tuners.lora.layer.Linear.forward`.
@@ -259,7 +256,7 @@ class Tape:
     def norm(self, x: Value, parameters: int) -> Value:
         """Return the output of a fused norm with `parameters`, which saves its input; autocast runs it in fp32."""
         read = self.cast(x, _FP32) if self.formats.autocast else x
-        trained = bool(parameters) and self.status("") == "trained"
+        trained = bool(parameters) and self.trains_all
         result = self._made((read,), read.elements, read.width, [read.storage], trained=trained)
         if trained and result.node:
             result.node.trained = parameters

@@ -9,16 +9,25 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from planner.memory.training.tape import Tape, Value
-from planner.models.diffusion import Denoiser, DiffusionTransformer, UNet, UNetModule
+from planner.models.diffusion import Component, Denoiser, DiffusionTransformer, ImageDecoder, UNet, UNetModule
+from planner.units import ceil_div
 
 _FP32: Final = 4
 _FACTORS: Final = 4
 _TIME: Final = 256
 _KERNEL: Final = 9
+_COLORS: Final = 3
+_TEXT: Final = "time_text_embed"
+_ADAPTIVE: Final = "adaln_single.emb"
+_JOINT: Final = "transformer_blocks"
+_SINGLE: Final = "single_transformer_blocks"
+_LAST: Final = f"{_JOINT}.last"
+_DUAL: Final = f"{_JOINT}.dual"
+_POOLED: Final = ("add_embedding.linear_1", f"{_TEXT}.text_embedder.linear_1")
 
 
 class DenoiserInputs(NamedTuple):
-    """Sizes that a denoiser reads: a latent image, text tokens, and the numbers of a pooled text.
+    """Sizes that a denoiser reads: a latent image, text tokens, and the numbers of a pooled text, 0 for none.
 
     `guided` means that it embeds the strength of guidance (FLUX), `sized` that it embeds the size of the image
     (PixArt), `normed_heads` that queries and keys are normed (Stable Diffusion 3.5).
@@ -33,6 +42,21 @@ class DenoiserInputs(NamedTuple):
     normed_heads: bool = False
 
 
+def denoiser_inputs(component: Component, height: int, width: int, text: int) -> DenoiserInputs:
+    """Return the sizes that a denoiser reads for a latent image and `text` tokens, by the shapes of its tensors."""
+    shapes = {tensor.name.removesuffix(".weight"): tensor.shape for tensor in component.tensors}
+    pooled = next((shapes[name][1] for name in _POOLED if name in shapes), 0)
+    return DenoiserInputs(
+        height,
+        width,
+        text,
+        pooled,
+        guided=f"{_TEXT}.guidance_embedder.linear_1" in shapes,
+        sized=f"{_ADAPTIVE}.resolution_embedder.linear_1" in shapes,
+        normed_heads=f"{_JOINT}.attn.norm_q" in shapes,
+    )
+
+
 def denoiser_pass(tape: Tape, network: Denoiser, inputs: DenoiserInputs) -> Value:
     """Return what `network` predicts for an image, with its operators recorded on `tape`."""
     if isinstance(network, UNet):
@@ -40,17 +64,48 @@ def denoiser_pass(tape: Tape, network: Denoiser, inputs: DenoiserInputs) -> Valu
     return _TransformerPass(tape, network, inputs).run()
 
 
-class _UNetPass:
-    """A forward pass through a U-Net."""
+class _FeatureMaps:
+    """Convolutions and residual blocks over feature maps of `height` × `width`, whose sides each level halves.
 
-    def __init__(self, tape: Tape, network: UNet, inputs: DenoiserInputs) -> None:
-        self.tape, self.network, self.inputs = tape, network, inputs
+    Residual blocks read an embedded time of `time_width` numbers if they are given one.
+    """
+
+    time_width = 0
+
+    def __init__(self, tape: Tape, height: int, width: int) -> None:
+        self.tape, self.height, self.width = tape, height, width
         self.size = tape.formats.computed
-        self.time_width = _FACTORS * network.channels[0]
 
     def pixels(self, level: int) -> int:
         """Return the number of pixels of the feature maps of a level."""
-        return -(-self.inputs.height // 2**level) * -(-self.inputs.width // 2**level)
+        return ceil_div(self.height, 2**level) * ceil_div(self.width, 2**level)
+
+    def convolved(self, x: Value, level: int, into: int, out: int, kernel: int = _KERNEL) -> Value:
+        """Return the output of a convolution with feature maps of `level`."""
+        return self.tape.convolution(x, self.pixels(level) * out, kernel * into * out + out)
+
+    def resnet(self, name: str, level: int, into: int, out: int, x: Value, time: Value | None = None) -> tuple[Value]:
+        """Return the output of `ResnetBlock2D`."""
+        tape = self.tape
+        h = tape.activation(tape.norm(x, 2 * into))
+        h = self.convolved(h, level, into, out)
+        if time is not None:
+            h = tape.add(h, tape.linear(tape.activation(time), self.time_width, out, f"{name}.time_emb_proj"))
+        h = tape.norm(h, 2 * out)
+        h = tape.activation(h)
+        h = self.convolved(h, level, out, out)
+        if into != out:
+            x = self.convolved(x, level, into, out, kernel=1)
+        return (tape.scaled(tape.add(x, h)),)
+
+
+class _UNetPass(_FeatureMaps):
+    """A forward pass through a U-Net."""
+
+    def __init__(self, tape: Tape, network: UNet, inputs: DenoiserInputs) -> None:
+        super().__init__(tape, inputs.height, inputs.width)
+        self.network, self.inputs = network, inputs
+        self.time_width = _FACTORS * network.channels[0]
 
     def run(self) -> Value:
         """Return the predicted noise."""
@@ -61,20 +116,22 @@ class _UNetPass:
         x = self.convolved(x, 0, network.latent_channels, first)
         skips = [x]
         rising = False
-        for step in network.steps():
+        for number, step in enumerate(network.steps()):
+            name = f"{step.kind}.{number}"
             if step.kind == "mid":
-                x = self.resnet(step.level, step.into, step.out, x, time)[0]
-                x = self.transformer(step, x, text)
-                x = tape.checkpoint(partial(self.resnet, step.level, step.out, step.out), x, time)[0]
+                x = self.resnet(f"{name}.0", step.level, step.into, step.out, x, time)[0]
+                x = self.transformer(f"{name}.1", step, x, text)
+                block = partial(self.resnet, f"{name}.2", step.level, step.out, step.out)
+                x = tape.checkpoint(block, x, time)[0]
                 rising = True
             elif step.kind == "resnet":
                 if rising:
                     x = tape.concatenate(x, skips.pop())
-                x = tape.checkpoint(partial(self.resnet, step.level, step.into, step.out), x, time)[0]
+                x = tape.checkpoint(partial(self.resnet, name, step.level, step.into, step.out), x, time)[0]
                 if not rising and not network.depths[step.level]:
                     skips.append(x)
             elif step.kind == "transformer":
-                x = self.transformer(step, x, text)
+                x = self.transformer(name, step, x, text)
                 if not rising:
                     skips.append(x)
             elif step.kind == "down":
@@ -87,58 +144,46 @@ class _UNetPass:
         return self.convolved(x, 0, first, network.latent_channels)
 
     def embedded_time(self) -> Value:
-        """Return the embedding of the denoising step, without what SDXL adds to it."""
+        """Return the embedding of the denoising step, to which SDXL adds that of pooled text and sizes."""
+        time = self.embedded("time_embedding", self.network.channels[0])
+        return self.tape.add(time, self.embedded("add_embedding", self.inputs.pooled)) if self.inputs.pooled else time
+
+    def embedded(self, name: str, into: int) -> Value:
+        """Return `into` numbers embedded by two linear layers."""
         tape, wide = self.tape, self.time_width
-        x = tape.linear(tape.value(self.network.channels[0], self.size), self.network.channels[0], wide, _EMBEDDED[0])
-        return tape.linear(tape.activation(x), wide, wide, _EMBEDDED[1])
+        x = tape.linear(tape.value(into, self.size), into, wide, f"{name}.linear_1")
+        return tape.linear(tape.activation(x), wide, wide, f"{name}.linear_2")
 
-    def convolved(self, x: Value, level: int, into: int, out: int, kernel: int = _KERNEL) -> Value:
-        """Return the output of a convolution with feature maps of `level`."""
-        return self.tape.convolution(x, self.pixels(level) * out, kernel * into * out + out)
-
-    def resnet(self, level: int, into: int, out: int, x: Value, time: Value) -> tuple[Value]:
-        """Return the output of `ResnetBlock2D`."""
-        tape = self.tape
-        h = tape.activation(tape.norm(x, 2 * into))
-        h = self.convolved(h, level, into, out)
-        h = tape.add(h, tape.linear(tape.activation(time), self.time_width, out, "time_emb_proj"))
-        h = tape.norm(h, 2 * out)
-        h = tape.activation(h)
-        h = self.convolved(h, level, out, out)
-        if into != out:
-            x = self.convolved(x, level, into, out, kernel=1)
-        return (tape.scaled(tape.add(x, h)),)
-
-    def transformer(self, step: UNetModule, x: Value, text: Value) -> Value:
+    def transformer(self, name: str, step: UNetModule, x: Value, text: Value) -> Value:
         """Return the output of `Transformer2DModel`, whose blocks are checkpointed one by one."""
         tape, wide = self.tape, step.out
         h = tape.norm(x, 2 * wide)
         if self.network.linear_projection:
-            h = tape.linear(h, wide, wide, "proj_in")
+            h = tape.linear(h, wide, wide, f"{name}.proj_in")
         else:
             h = self.convolved(h, step.level, wide, wide, kernel=1)
         for _ in range(step.depth):
-            h = tape.checkpoint(partial(self.block, step), h, text)[0]
+            h = tape.checkpoint(partial(self.block, f"{name}.transformer_blocks", step), h, text)[0]
         if self.network.linear_projection:
-            h = tape.copy(tape.linear(h, wide, wide, "proj_out"))
+            h = tape.copy(tape.linear(h, wide, wide, f"{name}.proj_out"))
         else:
             h = self.convolved(tape.copy(h), step.level, wide, wide, kernel=1)
         return tape.add(h, x)
 
-    def block(self, step: UNetModule, x: Value, text: Value) -> tuple[Value]:
+    def block(self, name: str, step: UNetModule, x: Value, text: Value) -> tuple[Value]:
         """Return the output of `BasicTransformerBlock` with a gated feed-forward block."""
         tape, wide = self.tape, step.out
         n = tape.norm(x, 2 * wide)
-        x = tape.add(self.attention(step, n, n, wide, "attn1"), x)
+        x = tape.add(self.attention(step, n, n, wide, f"{name}.attn1"), x)
         n = tape.norm(x, 2 * wide)
-        x = tape.add(self.attention(step, n, text, self.network.text_width, "attn2"), x)
+        x = tape.add(self.attention(step, n, text, self.network.text_width, f"{name}.attn2"), x)
         n = tape.norm(x, 2 * wide)
         inner = _FACTORS * wide
-        h = tape.linear(n, wide, 2 * inner, "ff.net.0.proj")
+        h = tape.linear(n, wide, 2 * inner, f"{name}.ff.net.0.proj")
         h, gate = tape.split(h, h.elements // 2, h.elements // 2)
         h = tape.multiply(h, tape.activation(gate))
         del gate
-        return (tape.add(tape.linear(h, inner, wide, "ff.net.2"), x),)
+        return (tape.add(tape.linear(h, inner, wide, f"{name}.ff.net.2"), x),)
 
     def attention(self, step: UNetModule, x: Value, source: Value, source_width: int, name: str) -> Value:
         """Return the output of `AttnProcessor2_0`."""
@@ -151,7 +196,25 @@ class _UNetPass:
         return tape.scaled(h)
 
 
-_EMBEDDED: Final = ("time_embedding.linear_1", "time_embedding.linear_2")
+def image_encoder_pass(tape: Tape, network: ImageDecoder, height: int, width: int) -> Value:
+    """Return the latent image of an image of `height` × `width` pixels, by the encoder that mirrors a decoder."""
+    maps, channels, last = _FeatureMaps(tape, height, width), network.channels, len(network.channels) - 1
+    x = maps.convolved(tape.value(maps.pixels(0) * _COLORS, maps.size), 0, _COLORS, channels[0])
+    wide = channels[0]
+    for level, out in enumerate(channels):
+        for _ in range(network.layers):
+            x = maps.resnet("", level, wide, out, x)[0]
+            wide = out
+        if level < last:
+            x = maps.convolved(tape.copy(x), level + 1, wide, wide)
+    x = maps.resnet("", last, wide, wide, x)[0]
+    n = tape.norm(x, 2 * wide)
+    query, key, value = (tape.linear(n, wide, wide, "") for _ in range(3))
+    h = tape.attention(query, key, value, maps.pixels(last))
+    x = tape.scaled(tape.add(tape.linear(h, wide, wide, ""), x))
+    del n, query, key, value, h
+    x = maps.resnet("", last, wide, wide, x)[0]
+    return maps.convolved(tape.activation(tape.norm(x, 2 * wide)), last, wide, 2 * network.latent_channels)
 
 
 class _TransformerPass:
@@ -161,7 +224,7 @@ class _TransformerPass:
         self.tape, self.network, self.inputs = tape, network, inputs
         self.size, self.hidden, self.inner = tape.formats.computed, network.hidden, network.intermediate
         self.heads = network.hidden // network.head_dim
-        self.image = -(-inputs.height // network.patch) * -(-inputs.width // network.patch)
+        self.image = ceil_div(inputs.height, network.patch) * ceil_div(inputs.width, network.patch)
 
     def run(self) -> Value:
         """Return the predicted velocity or noise, patch by patch."""
@@ -216,9 +279,9 @@ class _TransformerPass:
         tape, network, hidden = self.tape, self.network, self.hidden
         x = tape.value(self.image * network.latent_channels, self.size)
         x = tape.linear(x, network.latent_channels, hidden, "x_embedder")
-        time = tape.add(self.mlp(_TIME, "timestep_embedder"), self.mlp(self.inputs.pooled, "text_embedder"))
+        time = tape.add(self.mlp(_TIME, f"{_TEXT}.timestep_embedder"), self.mlp(self.inputs.pooled, f"{_TEXT}.text_embedder"))
         if self.inputs.guided:
-            time = tape.add(time, self.mlp(_TIME, "guidance_embedder"))
+            time = tape.add(time, self.mlp(_TIME, f"{_TEXT}.guidance_embedder"))
         text = tape.value(self.inputs.text * network.text_width, self.size)
         text = tape.linear(text, network.text_width, hidden, "context_embedder")
         for _ in range(network.blocks):
@@ -239,33 +302,33 @@ class _TransformerPass:
     def flux_block(self, x: Value, text: Value, time: Value) -> tuple[Value, ...]:
         """Return the outputs of `FluxTransformerBlock`: text and image."""
         tape = self.tape
-        by = self.modulation(time, 6, "norm1.linear")
+        by = self.modulation(time, 6, f"{_JOINT}.norm1.linear")
         n = self.modulated(x, by)
-        by_text = self.modulation(time, 6, "norm1_context.linear")
+        by_text = self.modulation(time, 6, f"{_JOINT}.norm1_context.linear")
         n_text = self.modulated(text, by_text)
-        joined = self.flux_attention(n, n_text)
+        joined = self.flux_attention(f"{_JOINT}.attn", n, n_text)
         h_text, h = tape.split(joined, text.elements, x.elements)
         del joined
-        h = tape.linear(h, self.hidden, self.hidden, "attn.to_out.0")
-        h_text = tape.linear(h_text, self.hidden, self.hidden, "attn.to_add_out")
+        h = tape.linear(h, self.hidden, self.hidden, f"{_JOINT}.attn.to_out.0")
+        h_text = tape.linear(h_text, self.hidden, self.hidden, f"{_JOINT}.attn.to_add_out")
         h = tape.multiply(h, by)
         x = tape.add(x, h)
         n = self.modulated(x, by)
-        f = tape.multiply(self.feed_forward(n, "ff"), by)
+        f = tape.multiply(self.feed_forward(n, f"{_JOINT}.ff"), by)
         x = tape.add(x, f)
         h_text = tape.multiply(h_text, by_text)
         text = tape.add(text, h_text)
         n_text = self.modulated(text, by_text)
-        f_text = self.feed_forward(n_text, "ff_context")
+        f_text = self.feed_forward(n_text, f"{_JOINT}.ff_context")
         return tape.add(text, tape.multiply(f_text, by_text)), x
 
-    def flux_attention(self, x: Value, text: Value | None) -> Value:
+    def flux_attention(self, name: str, x: Value, text: Value | None) -> Value:
         """Return the result of `FluxAttnProcessor` before its output projections."""
         tape = self.tape
-        q, k, v = self.projected(x, "attn.to_{}")
+        q, k, v = self.projected(x, f"{name}.to_{{}}")
         q, k = tape.norm(q, self.network.head_dim), tape.norm(k, self.network.head_dim)
         if text is not None:
-            q_text, k_text, v_text = self.projected(text, "attn.add_{}_proj")
+            q_text, k_text, v_text = self.projected(text, f"{name}.add_{{}}_proj")
             q_text, k_text = tape.norm(q_text, self.network.head_dim), tape.norm(k_text, self.network.head_dim)
             q, k = tape.concatenate(q_text, q), tape.concatenate(k_text, k)
             v = tape.concatenate(v_text, v)
@@ -277,12 +340,12 @@ class _TransformerPass:
         """Return the outputs of `FluxSingleTransformerBlock`: text and image."""
         tape, text_elements, image_elements = self.tape, text.elements, x.elements
         x = tape.concatenate(text, x)
-        by = self.modulation(time, 3, "norm.linear")
+        by = self.modulation(time, 3, f"{_SINGLE}.norm.linear")
         n = self.modulated(x, by)
-        m = tape.activation(tape.linear(n, self.hidden, self.inner, "proj_mlp"))
-        h = self.flux_attention(n, None)
+        m = tape.activation(tape.linear(n, self.hidden, self.inner, f"{_SINGLE}.proj_mlp"))
+        h = self.flux_attention(f"{_SINGLE}.attn", n, None)
         h = tape.concatenate(h, m)
-        h = tape.multiply(tape.linear(h, self.hidden + self.inner, self.hidden, "proj_out"), by)
+        h = tape.multiply(tape.linear(h, self.hidden + self.inner, self.hidden, f"{_SINGLE}.proj_out"), by)
         x = tape.add(x, h)
         return tape.part(x, text_elements), tape.part(x, image_elements)
 
@@ -290,7 +353,7 @@ class _TransformerPass:
         """Return what `SD3Transformer2DModel` predicts."""
         tape, network = self.tape, self.network
         x = self.patches()
-        time = tape.add(self.mlp(_TIME, "timestep_embedder"), self.mlp(self.inputs.pooled, "text_embedder"))
+        time = tape.add(self.mlp(_TIME, f"{_TEXT}.timestep_embedder"), self.mlp(self.inputs.pooled, f"{_TEXT}.text_embedder"))
         text = tape.value(self.inputs.text * network.text_width, self.size)
         text = tape.linear(text, network.text_width, self.hidden, "context_embedder")
         for place in range(network.blocks - 1):
@@ -302,43 +365,43 @@ class _TransformerPass:
     def sd3_block(self, x: Value, text: Value, time: Value, *, dual: bool = False) -> tuple[Value, ...]:
         """Return the outputs of `JointTransformerBlock`: text and image."""
         tape = self.tape
-        by = self.modulation(time, 9 if dual else 6, "norm1.linear")
+        by = self.modulation(time, 9 if dual else 6, f"{_JOINT}.norm1.linear")
         normed = tape.norm(x, 0)
         n = self.shifted(normed, by)
         n2 = self.shifted(normed, by) if dual else None
-        by_text = self.modulation(time, 6, "norm1_context.linear")
+        by_text = self.modulation(time, 6, f"{_JOINT}.norm1_context.linear")
         n_text = self.modulated(text, by_text)
         del normed
-        h, h_text = self.sd3_attention(n, n_text, "attn")
-        h_text = tape.linear(h_text, self.hidden, self.hidden, "attn.to_add_out")
-        h = tape.linear(h, self.hidden, self.hidden, "attn.to_out.0")
-        x = self.sd3_rest(x, h, by, n2)
+        h, h_text = self.sd3_attention(n, n_text, f"{_JOINT}.attn")
+        h_text = tape.linear(h_text, self.hidden, self.hidden, f"{_JOINT}.attn.to_add_out")
+        h = tape.linear(h, self.hidden, self.hidden, f"{_JOINT}.attn.to_out.0")
+        x = self.sd3_rest(_JOINT, x, h, by, n2)
         h_text = tape.multiply(h_text, by_text)
         text = tape.add(text, h_text)
         n_text = self.modulated(text, by_text)
-        f_text = self.feed_forward(n_text, "ff_context")
+        f_text = self.feed_forward(n_text, f"{_JOINT}.ff_context")
         return tape.add(text, tape.multiply(f_text, by_text)), x
 
     def sd3_last_block(self, x: Value, text: Value, time: Value) -> tuple[Value, ...]:
         """Return the image that the last `JointTransformerBlock` makes, which has no use for the text afterwards."""
-        by = self.modulation(time, 6, "norm1.linear")
+        by = self.modulation(time, 6, f"{_LAST}.norm1.linear")
         n = self.modulated(x, by)
-        n_text = self.modulated(text, self.modulation(time, 2, "norm1_context.linear"))
-        h = self.sd3_attention(n, n_text, "attn")[0]
-        h = self.tape.linear(h, self.hidden, self.hidden, "attn.to_out.0")
-        return (self.sd3_rest(x, h, by, None),)
+        n_text = self.modulated(text, self.modulation(time, 2, f"{_LAST}.norm1_context.linear"))
+        h = self.sd3_attention(n, n_text, f"{_LAST}.attn")[0]
+        h = self.tape.linear(h, self.hidden, self.hidden, f"{_LAST}.attn.to_out.0")
+        return (self.sd3_rest(_LAST, x, h, by, None),)
 
-    def sd3_rest(self, x: Value, h: Value, by: Value, second: Value | None) -> Value:
+    def sd3_rest(self, name: str, x: Value, h: Value, by: Value, second: Value | None) -> Value:
         """Return the image after what a block's attention found, its second attention and its feed-forward block."""
         tape = self.tape
         h = tape.multiply(h, by)
         x = tape.add(x, h)
         if second is not None:
-            h = self.sd3_attention(second, None, "attn2")[0]
-            h = tape.multiply(tape.linear(h, self.hidden, self.hidden, "attn2.to_out.0"), by)
+            h = self.sd3_attention(second, None, f"{_DUAL}.attn2")[0]
+            h = tape.multiply(tape.linear(h, self.hidden, self.hidden, f"{_DUAL}.attn2.to_out.0"), by)
             x = tape.add(x, h)
         n = self.modulated(x, by)
-        f = tape.multiply(self.feed_forward(n, "ff"), by)
+        f = tape.multiply(self.feed_forward(n, f"{name}.ff"), by)
         return tape.add(x, f)
 
     def sd3_attention(self, x: Value, text: Value | None, name: str) -> tuple[Value, ...]:
@@ -375,10 +438,11 @@ class _TransformerPass:
         """Return what `PixArtTransformer2DModel` predicts."""
         tape, network, hidden = self.tape, self.network, self.hidden
         x = self.patches()
-        time = self.mlp(_TIME, "timestep_embedder")
+        time = self.mlp(_TIME, f"{_ADAPTIVE}.timestep_embedder")
         if self.inputs.sized:
             third = hidden // 3
-            size, ratio = (self.mlp(_TIME, name, third) for name in ("resolution_embedder", "aspect_ratio_embedder"))
+            names = ("resolution_embedder", "aspect_ratio_embedder")
+            size, ratio = (self.mlp(_TIME, f"{_ADAPTIVE}.{name}", third) for name in names)
             time = tape.add(time, tape.concatenate(size, size, ratio))
         by = tape.linear(tape.activation(time), hidden, 6 * hidden, "adaln_single.linear")
         text = tape.value(self.inputs.text * network.text_width, self.size)
@@ -395,12 +459,12 @@ class _TransformerPass:
         tape = self.tape
         by = tape.add(tape.parameter(6 * self.hidden), time)
         n = self.modulated(x, by)
-        h = tape.multiply(self.pixart_attention(n, n, "attn1"), by)
+        h = tape.multiply(self.pixart_attention(n, n, f"{_JOINT}.attn1"), by)
         x = tape.add(h, x)
-        h = self.pixart_attention(x, text, "attn2")
+        h = self.pixart_attention(x, text, f"{_JOINT}.attn2")
         x = tape.add(h, x)
         n = self.modulated(x, by)
-        f = tape.multiply(self.feed_forward(n, "ff"), by)
+        f = tape.multiply(self.feed_forward(n, f"{_JOINT}.ff"), by)
         return (tape.add(f, x),)
 
     def pixart_attention(self, x: Value, source: Value, name: str) -> Value:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from planner.errors import SpecError
+from planner.memory.training.optimizer_states import Trained
 from planner.models.architecture import Architecture, LatentAttention, Layer, LayerGroup, Mlp, Moe, Stack, Tensor
 from planner.workload.choices import Method
 from planner.workload.training import Lora, Training
@@ -265,6 +266,19 @@ class _TensorSelector:
             f"no parameter of the model matches {first!r}",
             f"Examples of parameter names: {', '.join(known[:3])}.",
         )
+
+
+def tune_tensors(tensors: tuple[Tensor, ...], lora: Lora | None) -> tuple[Trained, tuple[str, ...]]:
+    """Return the trained tensors among `tensors`, or the adapters of those that `lora` names, and the latter's names.
+
+    Raises:
+        SpecError: If no linear layer has one of the names.
+    """
+    selector = _TensorSelector(lora, ())
+    statuses = [(tensor, selector.status(tensor.name, tensor)) for tensor in tensors]
+    selector.check()
+    trained = tuple(made for tensor, status in statuses for made in _trained_tensors(tensor, status, selector))
+    return trained, tuple(tensor.name for tensor, status in statuses if status == "adapted")
 
 
 def matches_pattern(path: str, pattern: str) -> bool:
