@@ -116,7 +116,7 @@ def workload_from_arguments(arguments: argparse.Namespace, base: Workload | None
     fields: dict[str, object] = {name: getattr(start, name) for name in start.model_fields_set if name != "task"}
     if task != start.task:
         fields = {name: value for name, value in fields.items() if name in _FIELDS_OF_BOTH_TASKS}
-    changes = _field_changes(arguments)
+    changes = _field_changes(arguments, task)
     fields |= _sharing_changes({name: value for name, value, _ in changes}, start)
     for name, value, option in changes:
         _check_task(name, option, task)
@@ -152,11 +152,18 @@ def read_workload(path: Path) -> Workload:
 def default_option_texts(requested: Workload, used: Workload) -> tuple[str, ...]:
     """Return the options that were not given and have an effect, with the default of each: `--batch 1`."""
     return tuple(
-        f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
+        f"{field.option.flag} {_joined(value)}"
         for field in fields_of(requested.task).values()
         if field.option.flag and not _is_set(requested, field.name) and not _has_no_effect(requested, used, field)
         if (value := field_reader(used)(field.name)) is not None
     )
+
+
+def _joined(value: object) -> str:
+    """Return a value as an option takes it: `1024x768`, or names with commas between them."""
+    if not isinstance(value, tuple):
+        return str(value)
+    return ("," if isinstance(value[0], str) else "x").join(map(str, value))
 
 
 def option_text(field: str, value: object) -> str:
@@ -166,7 +173,7 @@ def option_text(field: str, value: object) -> str:
     name = field.removeprefix("workload.")
     flag = next((known.option.flag for known in all_fields() if known.name == name), "")
     if flag and value is not None:
-        return shlex.join((flag, "x".join(map(str, value)) if isinstance(value, tuple) else str(value)))
+        return shlex.join((flag, _joined(value)))
     return shlex.join(("--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"))
 
 
@@ -208,9 +215,15 @@ def _parsed_task(name: object, place: str = "--task") -> Task:
     return "training" if name == "training" else "inference"
 
 
-def _field_changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
-    """Return the field, value and option of every workload change on the command line."""
-    given = [(fields[0], getattr(arguments, _argument_name(flag))) for flag, fields in _fields_by_option().items()]
+def _field_changes(arguments: argparse.Namespace, task: Task) -> list[tuple[str, object, str]]:
+    """Return the field, value and option of every workload change on the command line.
+
+    An option of two fields, such as the rank of trained and of served adapters, is that of `task`.
+    """
+    given = [
+        (next((field for field in fields if task in field.tasks), fields[0]), getattr(arguments, _argument_name(flag)))
+        for flag, fields in _fields_by_option().items()
+    ]
     changes = [
         (field.name, _spelled_value(field, value), field.option.flag) for field, value in given if value is not None
     ]
@@ -280,7 +293,7 @@ def check_options(arguments: argparse.Namespace, requested: Workload, architectu
     lengths = (name for name in ("context", "prompt", "seq", "completion") if getattr(arguments, name) is not None)
     if not architecture.has_variable_length and (given := next(lengths, None)):
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
-    if _field_changes(arguments):
+    if _field_changes(arguments, requested.task):
         try:
             check_given(requested, architecture)
         except SpecError as error:
@@ -290,7 +303,7 @@ def check_options(arguments: argparse.Namespace, requested: Workload, architectu
 def naming_options(error: SpecError) -> SpecError:
     """Return `error` with names of fields replaced by their options."""
     reason = error.reason
-    flags = {fields[0].name: flag for flag, fields in _fields_by_option().items()}
+    flags = {field.name: flag for flag, fields in _fields_by_option().items() for field in fields}
     for name, flag in flags.items():
         if "_" in name:  # the other names are ordinary words
             reason = re.sub(rf"\b{name}\b", flag, reason)

@@ -15,7 +15,16 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
 from planner.workload.choices import Checkpointing, Goal, Method, Task
-from planner.workload.rules import ALL_RULES, RESET, FieldValue, WorkloadRule, check_given, nest_fields
+from planner.workload.rules import (
+    ALL_RULES,
+    RESET,
+    FieldValue,
+    WorkloadRule,
+    check_given,
+    field_reader,
+    is_offered,
+    nest_fields,
+)
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
@@ -312,7 +321,7 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
 
     The workload of `plan` has the task of the goal. Training starts with all parameters. Fine-tuning starts with the
     first adapter that fits the cards, from LoRA without checkpointing to QLoRA with a micro-batch of one, or with the
-    last if none fits; without a card, with plain LoRA. A workload that trains a part of the model and may fit stays.
+    last that there is if none fits; without a card, with plain LoRA. A workload that trains a part of the model and may fit stays.
 
     Raises:
         PlannerError: If the plan cannot be evaluated, for example because its model cannot be trained.
@@ -339,7 +348,9 @@ def goal_terms(terms: CostTerms, goal: Goal) -> CostTerms:
 def _first_adapter_that_fits(plan: Plan, catalog: Catalog) -> dict[str, object]:
     """Return the fields of the first adapter that fits, or of the one that needs the least memory."""
     variants: list[dict[str, object]] = []
-    for method, checkpointing in product(_METHODS, _CHECKPOINTING):
+    read = field_reader(plan.workload, model=architecture_of(plan, catalog), count=plan.count)
+    methods = [method for method in _METHODS if is_offered("method", method, read, "training")]
+    for method, checkpointing in product(methods, _CHECKPOINTING):
         # Left unset where LoRA fits without it, since nobody chose it: a later change to QLoRA then turns it on.
         is_open = method == "lora" and not _checkpoints(plan) and checkpointing == "none"
         checkpoints = {} if is_open else {f"{WORKLOAD}activation_checkpointing": checkpointing}

@@ -30,7 +30,7 @@ from planner.workload.optimizers import (
     optimizer_titles,
 )
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
-from planner.workload.presentation import Presentation, doubling, is_diffusion
+from planner.workload.presentation import Presentation, doubling, is_diffusion, is_not_diffusion
 from planner.workload.rules import TRAINING_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, TRAINERS, TrainerName
 
@@ -166,7 +166,9 @@ class Training(Spec):
             explanation="Separate several patterns with commas; all other parameters are frozen.",
             placeholder="all parameters",
             brief="{}",
-            shown_when=lambda context: not context.workload.adapts and not context.from_scratch,
+            shown_when=lambda context: (
+                not context.workload.adapts and not context.from_scratch and is_not_diffusion(context)
+            ),
         ),
     ] = ()
     optimizer: Annotated[
@@ -195,7 +197,9 @@ class Training(Spec):
         ),
     ] = None
     alignment: Annotated[
-        Alignment, Field(description="preference tuning or reinforcement learning"), Presentation(group="alignment")
+        Alignment,
+        Field(description="preference tuning or reinforcement learning"),
+        Presentation(group="alignment", shown_when=is_not_diffusion),
     ] = Alignment.model_construct()
     gradient_clipping: Annotated[
         bool,
@@ -204,7 +208,7 @@ class Training(Spec):
     ] = False
     micro_batch: Annotated[
         int,
-        Field(ge=1, le=1_000_000, title="Micro-batch size", description="number of sequences per GPU and forward pass"),
+        Field(ge=1, le=1_000_000, title="Micro-batch size", description="number of sequences, or of images, per GPU and forward pass"),
         Presentation(
             "--micro-batch",
             "main",
@@ -311,6 +315,7 @@ class Training(Spec):
             default="full-logits, or the software's own",
             explanation="Computing full logits needs several tensors of tokens × vocabulary.",
             choices=LOSS_TITLES,
+            shown_when=is_not_diffusion,
         ),
     ] = None
     loss_chunks: Annotated[

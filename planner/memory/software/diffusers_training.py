@@ -63,7 +63,7 @@ class DiffusersTraining(TrainingMemory):
         forward, backward = (_highest(one, workload, gradient_bytes) for one in (loads.forward, loads.backward))
         moments = (
             *_encoding_moments(architecture, workload),
-            _moment("forward", forward, workload, "the denoiser runs, with what its backward pass needs kept"),
+            _moment("denoise", forward, workload, "the denoiser runs, with what its backward pass needs kept"),
             _moment("loss", loads.kept, workload, "the prediction is compared with the noise or velocity"),
             _moment("backward", backward, workload, "the backward pass runs the denoiser's blocks in reverse order"),
             *optimizer_step_moments(setup, workload),
@@ -104,7 +104,7 @@ def _trained_format(workload: Training) -> str:
 
 
 class _DenoiserKey(NamedTuple):
-    """What the loads of one image in the denoiser depend on."""
+    """Network, formats, adapters, checkpointing and image size, on which the loads of an image depend."""
 
     architecture: Architecture
     formats: TapeFormats

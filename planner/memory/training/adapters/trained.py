@@ -242,7 +242,8 @@ class _TensorSelector:
         """Return whether a LoRA target names the linear layer at `path`."""
         if self.lora is None or not is_linear(tensor):
             return False
-        self._seen.setdefault(path.removesuffix(".weight").rpartition(".")[2])
+        parts = path.removesuffix(".weight").split(".")
+        self._seen.setdefault(".".join(parts[-2:] if parts[-1].isdigit() else parts[-1:]))
         if isinstance(self.lora.targets, str):
             return True
         met = [target for target in self.lora.targets if f".{path}".removesuffix(".weight").endswith(f".{target}")]
