@@ -208,7 +208,7 @@ class Training(Spec):
     ] = False
     micro_batch: Annotated[
         int,
-        Field(ge=1, le=1_000_000, title="Micro-batch size", description="number of sequences, or of images, per GPU and forward pass"),
+        Field(ge=1, le=1_000_000, title="Micro-batch size", description="number of sequences per GPU and forward pass"),
         Presentation(
             "--micro-batch",
             "main",

@@ -131,12 +131,21 @@ class _Node:
 
     __slots__ = ("inputs", "passes_from", "pending", "recomputed", "saved", "scratch", "trained", "uncast")
 
-    def __init__(self, inputs: "Sequence[Value]", saved: Sequence[_Storage], outputs: int = 1) -> None:
+    def __init__(
+        self,
+        inputs: "Sequence[Value]" = (),
+        saved: Sequence[_Storage] = (),
+        *,
+        outputs: int = 1,
+        trained: int = 0,
+        uncast: int = 0,
+        scratch: int = 0,
+        passes_from: int = maxsize,
+    ) -> None:
         self.inputs = [(one.node, one.slot, one.bytes) for one in inputs if one.node is not None]
         self.saved = list(saved)
         self.pending: list[_Storage | None] = [None] * outputs
-        self.passes_from = maxsize
-        self.scratch = self.trained = self.uncast = 0
+        self.trained, self.uncast, self.scratch, self.passes_from = trained, uncast, scratch, passes_from
         self.recomputed: tuple[Block, tuple[Value, ...]] | None = None
 
 
@@ -159,7 +168,7 @@ class Value:
 
 Block = Callable[..., tuple[Value, ...]]
 """Part of a network that is checkpointed as a whole, from values to values."""
-_UNRECORDED: Final = _Node((), ())
+_UNRECORDED: Final = _Node()
 """Node of values that need a gradient while nothing is recorded."""
 
 
@@ -184,10 +193,7 @@ class Tape:
 
     def parameter(self, elements: int) -> Value:
         """Return a parameter of its own, such as a table that is added to the embedded time."""
-        node = None
-        if self.trains_all:
-            node = self._node((), ())
-            node.trained = elements if self._records else 0
+        node = self._node((), trained=elements) if self.trains_all else None
         return Value(_Storage(self._ledger, 0), elements, self.formats.parameter, node)
 
     def run(self, network: Callable[[], Value]) -> PassLoads:
@@ -212,18 +218,15 @@ class Tape:
         return self._product(x, elements, weights, keeps_input=True)
 
     def _product(self, x: Value, elements: int, weights: int, *, keeps_input: bool = False) -> Value:
-        trained = self.trains_all
         read = self.cast(x, self.formats.computed) if self.formats.autocast else x
-        saved = [read.storage] if trained or keeps_input else []
-        uncast = 0
-        if self.formats.casts_weights:
-            uncast = weights * self.formats.computed
+        saved = [read.storage] if self.trains_all or keeps_input else []
+        uncast = weights * self.formats.computed if self.formats.casts_weights else 0
+        if uncast:
             self._casts.append(_Storage(self._ledger, 0, uncast))
             saved += [self._casts[-1]] if x.node else []
-        result = self._made((read,), elements, self.formats.computed, saved, trained=trained)
-        if trained and result.node:
-            result.node.trained, result.node.uncast = weights, uncast
-        return result
+        trained = weights if self.trains_all else 0
+        width = self.formats.computed
+        return self._made((read,), elements, width, saved, trained=trained, uncast=uncast if trained else 0)
 
     def _with_adapter(self, x: Value, result: Value, into: int, out: int) -> Value:
         """Return `result` with the output of an adapter that reads `x`.
@@ -248,19 +251,13 @@ class Tape:
         if formats.autocast and formats.adapter != width:
             self._casts.append(_Storage(self._ledger, 0, weights * width))
             saved.append(self._casts[-1])
-        result = self._made((read,), elements, width, saved, trained=True)
-        if result.node:
-            result.node.trained = weights
-        return result
+        return self._made((read,), elements, width, saved, trained=weights)
 
     def norm(self, x: Value, parameters: int) -> Value:
         """Return the output of a fused norm with `parameters`, which saves its input; autocast runs it in fp32."""
         read = self.cast(x, _FP32) if self.formats.autocast else x
-        trained = bool(parameters) and self.trains_all
-        result = self._made((read,), read.elements, read.width, [read.storage], trained=trained)
-        if trained and result.node:
-            result.node.trained = parameters
-        return result
+        trained = parameters if self.trains_all else 0
+        return self._made((read,), read.elements, read.width, [read.storage], trained=trained)
 
     def activation(self, x: Value) -> Value:
         """Return the output of an activation function, which saves its input."""
@@ -276,17 +273,14 @@ class Tape:
         The gradient of the smaller one, which is broadcast, is as large as the other's before it is summed.
         """
         saved = [one.storage for one, other in ((x, by), (by, x)) if other.node]
-        result = self._made((x, by), x.elements, max(x.width, by.width), saved)
-        if result.node and by.node and by.elements < x.elements:
-            result.node.scratch = result.bytes
-        return result
+        width = max(x.width, by.width)
+        summed = by.node is not None and by.elements < x.elements
+        return self._made((x, by), x.elements, width, saved, scratch=x.elements * width if summed else 0)
 
     def add(self, x: Value, *others: Value) -> Value:
         """Return the sum of tensors, whose gradient is the same for each that is not broadcast."""
-        result = self._made((x, *others), x.elements, max(one.width for one in (x, *others)))
-        if result.node:
-            result.node.passes_from = result.bytes
-        return result
+        width = max(one.width for one in (x, *others))
+        return self._made((x, *others), x.elements, width, passes_from=x.elements * width)
 
     def copy(self, x: Value) -> Value:
         """Return a copy of `x`."""
@@ -302,19 +296,17 @@ class Tape:
 
     def concatenate(self, *parts: Value) -> Value:
         """Return the concatenation of `parts`, whose gradients are views of its own."""
-        result = self._made(parts, sum(one.elements for one in parts), max(one.width for one in parts))
-        if result.node:
-            result.node.passes_from = 0
-        return result
+        elements, width = sum(one.elements for one in parts), max(one.width for one in parts)
+        return self._made(parts, elements, width, passes_from=0)
 
     def split(self, x: Value, *elements: int) -> tuple[Value, ...]:
         """Return views of `x`, whose gradients are concatenated."""
-        node = self._node((x,), (), len(elements)) if x.node else None
+        node = self._node((x,), outputs=len(elements)) if x.node else None
         return tuple(Value(x.storage, count, x.width, node, slot) for slot, count in enumerate(elements))
 
     def part(self, x: Value, elements: int) -> Value:
         """Return a view of some elements of `x`, whose gradient is that of all of `x` with zeros elsewhere."""
-        return Value(x.storage, elements, x.width, self._node((x,), ()) if x.node else None)
+        return Value(x.storage, elements, x.width, self._node((x,)) if x.node else None)
 
     def attention(self, query: Value, key: Value, value: Value, statistics: int) -> Value:
         """Return the result of fused attention, which saves all of its tensors and `statistics` numbers in fp32."""
@@ -338,34 +330,28 @@ class Tape:
         self._records = True
         if not any(one.node for one in outputs):
             return outputs
-        node = self._node(inputs, [one.storage for one in inputs], len(outputs))
+        node = self._node(inputs, [one.storage for one in inputs], outputs=len(outputs))
         node.recomputed = (block, inputs)
-        return tuple(Value(one.storage, one.elements, one.width, node, slot) for slot, one in enumerate(outputs))
+        return tuple(
+            Value(one.storage, one.elements, one.width, node if one.node else None, slot)
+            for slot, one in enumerate(outputs)
+        )
 
-    def _node(self, inputs: Sequence[Value], saved: Sequence[_Storage], outputs: int = 1) -> _Node:
+    def _node(self, inputs: Sequence[Value], saved: Sequence[_Storage] = (), **sizes: int) -> _Node:
         """Return a new node of the graph, or one that keeps nothing while nothing is recorded."""
         if not self._records:
             return _UNRECORDED
-        node = _Node(inputs, saved, outputs)
+        node = _Node(inputs, saved, **sizes)
         self._nodes.append(node)
         return node
 
     def _made(
-        self,
-        inputs: Sequence[Value],
-        elements: int,
-        width: int,
-        saved: Sequence[_Storage] = (),
-        *,
-        trained: bool = False,
+        self, inputs: Sequence[Value], elements: int, width: int, saved: Sequence[_Storage] = (), **sizes: int
     ) -> Value:
         """Return a new tensor, made by a node if an input or a parameter needs a gradient."""
         storage = _Storage(self._ledger, elements * width)
-        if not (trained or any(one.node for one in inputs)):
-            return Value(storage, elements, width)
-        if not self._records:
-            return Value(storage, elements, width, _UNRECORDED)
-        return Value(storage, elements, width, self._node(inputs, saved))
+        needs_gradient = sizes.get("trained") or any(one.node for one in inputs)
+        return Value(storage, elements, width, self._node(inputs, saved, **sizes) if needs_gradient else None)
 
     def _run_nodes(self, nodes: list[_Node]) -> None:
         """Run the backward pass of `nodes`, from the last to the first, and forget them."""
