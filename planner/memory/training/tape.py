@@ -5,6 +5,7 @@ a variable or a node of the graph refers to it, here as there. The backward pass
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from sys import maxsize
 from typing import Final, NamedTuple
 
@@ -126,10 +127,10 @@ class _Node:
 
     It hands on its own gradient to inputs of at least `passes_from` bytes. `scratch` are bytes of an image that live
     while it runs, `trained` its trained parameters, `uncast` the bytes of their gradient before it is cast to their
-    format.
+    format. With a `checkpoint` it saves nothing until its block is computed again.
     """
 
-    __slots__ = ("inputs", "passes_from", "pending", "recomputed", "saved", "scratch", "trained", "uncast")
+    __slots__ = ("checkpoint", "inputs", "passes_from", "pending", "saved", "scratch", "trained", "uncast")
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class _Node:
         self.saved = list(saved)
         self.pending: list[_Storage | None] = [None] * outputs
         self.trained, self.uncast, self.scratch, self.passes_from = trained, uncast, scratch, passes_from
-        self.recomputed: tuple[Block, tuple[Value, ...]] | None = None
+        self.checkpoint: _Checkpoint | None = None
 
 
 class Value:
@@ -169,7 +170,21 @@ class Value:
 Block = Callable[..., tuple[Value, ...]]
 """Part of a network that is checkpointed as a whole, from values to values."""
 _UNRECORDED: Final = _Node()
-"""Node of values that need a gradient while nothing is recorded."""
+"""Node of values that need a gradient while a block is computed again."""
+
+
+class _Checkpoint:
+    """A block whose nodes saved nothing: its inputs, and the nodes that are to save something, in their order."""
+
+    __slots__ = ("block", "inputs", "nodes")
+
+    def __init__(self, block: Block, inputs: tuple[Value, ...]) -> None:
+        self.block, self.inputs = block, inputs
+        self.nodes: list[_Node] = []
+
+
+class _Saved(Exception):  # noqa: N818  # it ends a computation, and is no error
+    """Everything that a checkpointed block saves was computed again."""
 
 
 class Tape:
@@ -184,7 +199,8 @@ class Tape:
         self.trains_all = adapted is None
         self._ledger = _Ledger(formats.adapter or formats.parameter)
         self._nodes: list[_Node] = []
-        self._records = True
+        self._checkpoint: _Checkpoint | None = None
+        self._unsaved: list[_Node] | None = None
         self._casts: list[_Storage] = []
 
     def value(self, elements: int, width: int) -> Value:
@@ -205,7 +221,7 @@ class Tape:
             self._send(output.node, output.slot, _Storage(self._ledger, output.bytes))
         del output
         self._ledger.loads()
-        self._run_nodes(self._nodes)
+        self._run_backward()
         return PassLoads(forward, kept, self._ledger.loads(), self._ledger.now())
 
     def linear(self, x: Value, into: int, out: int, name: str, *, bias: bool = True) -> Value:
@@ -313,35 +329,34 @@ class Tape:
         width = self.formats.computed if self.formats.autocast else query.width
         reads = tuple(self.cast(one, width) for one in (query, key, value))
         sums = _Storage(self._ledger, statistics * _FP32)
-        result = self._made(reads, query.elements, width, [*(one.storage for one in reads), sums])
-        if result.node and self._records:
-            result.node.saved.append(result.storage)
+        result = Value(_Storage(self._ledger, query.elements * width), query.elements, width)
+        if any(one.node for one in reads):
+            result.node = self._node(reads, [*(one.storage for one in reads), sums, result.storage])
         return result
 
     def checkpoint(self, block: Block, *inputs: Value) -> tuple[Value, ...]:
-        """Return the outputs of `block`, which is recomputed in the backward pass if blocks are checkpointed.
+        """Return the outputs of `block`; if blocks are checkpointed, its nodes save nothing but refer to its inputs.
 
-        **Source**: torch.utils.checkpoint without reentrance keeps all inputs, and the outputs' graph of one block.
+        **Source**: torch.utils.checkpoint without reentrance: the graph is that of the first pass, whose nodes find no
+        tensors; the first that needs one has the block computed again, up to the last tensor that a node saved.
         """
-        if not self.checkpointed:
-            return block(*inputs)
-        self._records = False
+        self._checkpoint = _Checkpoint(block, inputs) if self.checkpointed else None
         outputs = block(*inputs)
-        self._records = True
-        if not any(one.node for one in outputs):
-            return outputs
-        node = self._node(inputs, [one.storage for one in inputs], outputs=len(outputs))
-        node.recomputed = (block, inputs)
-        return tuple(
-            Value(one.storage, one.elements, one.width, node if one.node else None, slot)
-            for slot, one in enumerate(outputs)
-        )
+        self._checkpoint = None
+        return outputs
 
     def _node(self, inputs: Sequence[Value], saved: Sequence[_Storage] = (), **sizes: int) -> _Node:
-        """Return a new node of the graph, or one that keeps nothing while nothing is recorded."""
-        if not self._records:
+        """Return a new node of the graph; in a block that is computed again the next one there is saves `saved`."""
+        if self._unsaved is not None:
+            if saved:
+                self._unsaved.pop(0).saved = list(saved)
+                if not self._unsaved:
+                    raise _Saved
             return _UNRECORDED
-        node = _Node(inputs, saved, **sizes)
+        node = _Node(inputs, () if self._checkpoint else saved, **sizes)
+        if self._checkpoint and saved:
+            node.checkpoint = self._checkpoint
+            self._checkpoint.nodes.append(node)
         self._nodes.append(node)
         return node
 
@@ -353,16 +368,14 @@ class Tape:
         needs_gradient = sizes.get("trained") or any(one.node for one in inputs)
         return Value(storage, elements, width, self._node(inputs, saved, **sizes) if needs_gradient else None)
 
-    def _run_nodes(self, nodes: list[_Node]) -> None:
-        """Run the backward pass of `nodes`, from the last to the first, and forget them."""
-        while nodes:
-            node = nodes.pop()
+    def _run_backward(self) -> None:
+        """Run the backward pass of all nodes, from the last to the first, and forget them."""
+        while self._nodes:
+            node = self._nodes.pop()
             gradients = [one for one in node.pending if one is not None]
-            if not gradients:
-                continue
-            if node.recomputed:
-                self._recompute(node)
-            else:
+            if gradients:
+                if node.checkpoint and node.checkpoint.nodes:
+                    self._compute_again(node.checkpoint)
                 self._run_node(node, gradients)
 
     def _run_node(self, node: _Node, gradients: list[_Storage]) -> None:
@@ -405,17 +418,9 @@ class Tape:
         gradient.holders += 1
         node.pending[slot] = gradient
 
-    def _recompute(self, node: _Node) -> None:
-        """Run a checkpointed block again, and then its backward pass."""
-        assert node.recomputed is not None
-        block, inputs = node.recomputed
-        outside, self._nodes = self._nodes, []
-        outputs = block(*inputs)
-        for output, gradient in zip(outputs, node.pending, strict=True):
-            if gradient is not None and output.node is not None:
-                gradient.holders -= 1
-                self._send(output.node, output.slot, gradient)
-        node.pending, node.recomputed, self._casts = [], None, []
-        del outputs, output, gradient, inputs
-        inside, self._nodes = self._nodes, outside
-        self._run_nodes(inside)
+    def _compute_again(self, checkpoint: _Checkpoint) -> None:
+        """Compute a checkpointed block again, up to the last tensor that it saves."""
+        self._unsaved, checkpoint.nodes = checkpoint.nodes, []
+        with suppress(_Saved):
+            checkpoint.block(*checkpoint.inputs)
+        self._unsaved, self._casts = None, []
