@@ -22,7 +22,9 @@ def built(config: dict[str, Any], weights: torch.dtype) -> torch.nn.Module:
     if config.get("addition_embed_type") == "text_time":
         config.setdefault("addition_time_embed_dim", 256)
     if kind.startswith("SD3"):
-        config.setdefault("caption_projection_dim", config["num_attention_heads"] * config.get("attention_head_dim", 64))
+        config.setdefault(
+            "caption_projection_dim", config["num_attention_heads"] * config.get("attention_head_dim", 64)
+        )
     if kind.startswith("PixArt"):
         config.setdefault("caption_channels", 4096)
     torch.set_default_dtype(weights)

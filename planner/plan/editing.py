@@ -320,8 +320,9 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
     """Return the fields of the workload, such as `workload.method`, with which `goal` starts.
 
     The workload of `plan` has the task of the goal. Training starts with all parameters. Fine-tuning starts with the
-    first adapter that fits the cards, from LoRA without checkpointing to QLoRA with a micro-batch of one, or with the
-    last that there is if none fits; without a card, with plain LoRA. A workload that trains a part of the model and may fit stays.
+    first adapter that fits the cards, from LoRA without checkpointing to QLoRA with a micro-batch of one (a pipeline
+    has no QLoRA), or with the last if none fits; without a card, with plain LoRA. A workload that trains a part of the
+    model and may fit stays.
 
     Raises:
         PlannerError: If the plan cannot be evaluated, for example because its model cannot be trained.

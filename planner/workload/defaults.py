@@ -68,8 +68,9 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         PIPELINE_RULES.check(workload, model=architecture)
     parallel = resolve_parallel(workload, architecture, count)
     if architecture.kind == "diffusion":
-        fill = _trained_pipeline if isinstance(workload, Training) else pipeline_defaults
-        return fill(workload, architecture, parallel)
+        if isinstance(workload, Training):
+            return _trained_pipeline(workload, architecture, parallel)
+        return pipeline_defaults(workload, architecture, parallel)
     if isinstance(workload, Training):
         length = _input_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE)
         return workload.evolve(
@@ -206,13 +207,13 @@ def _trained_pipeline(workload: Training, architecture: Architecture, parallel: 
         SpecError: If the pipeline does not make images of this size.
     """
     denoiser, _ = find_networks(architecture.components)
-    is_transformer = isinstance(denoiser, DiffusionTransformer)
+    family = denoiser.family if isinstance(denoiser, DiffusionTransformer) else "unet"
     lora = None
     if workload.adapts:
         given = workload.lora or Lora()
         # PEFT takes the format of the layers, and the scripts change that in fp16 alone.
         usual = {
-            "targets": _ADAPTED.get(denoiser.family, _ATTENTION) if is_transformer else _ATTENTION,
+            "targets": _ADAPTED.get(family, _ATTENTION),
             "adapter_dtype": "bf16" if product_format(workload.compute) == "bf16" else "fp32",
         }
         lora = given.evolve(**{name: value for name, value in usual.items() if name not in given.model_fields_set})
@@ -221,7 +222,7 @@ def _trained_pipeline(workload: Training, architecture: Architecture, parallel: 
         lora=lora,
         optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
         image_size=_pipeline_size(workload, architecture),
-        precomputed=workload.precomputed or ("prompts" if is_transformer else "none"),
+        precomputed=workload.precomputed or ("none" if family == "unet" else "prompts"),
         parallel=parallel,
     )
 

@@ -287,6 +287,8 @@ def test_a_pipeline_is_trained_with_what_it_has(catalog):
     resolved = resolve_conflicts(before, {"model": pipeline}, catalog)
     assert resolved.plan.workload == Training(other_processes_bytes=5)
     assert resolved.adjustments == ("method", "loss")
+    sentence = adjustments_sentence(resolved.adjustments, resolved.plan.workload)
+    assert sentence == "Also changed: method to Full fine-tuning, loss to default."
     with pytest.raises(SpecError, match="QLoRA of a denoiser is not estimated"):
         resolve_conflicts(plan_of(Training(), model=pipeline), {"workload.method": "qlora"}, catalog)
 

@@ -44,7 +44,9 @@ _SOURCE: Final = (
     "diffusers 0.42 modules, operator by operator, with the tensors that PyTorch 2.13 saves for the backward pass and "
     "those that the code still refers to"
 )
-_CASTS: Final = "torch.autocast caches the cast of each fp32 weight until the forward pass ends, and the graph those it reads"
+_CASTS: Final = (
+    "torch.autocast caches the cast of each fp32 weight until the forward pass ends, and the graph those it reads"
+)
 _NO_COPIES: Final = AutocastCopies((), (), (), ())
 _NOTES: Final = (
     "The denoiser is trained as in the example scripts of diffusers; a moving average of its weights (--use_ema), "
@@ -120,9 +122,7 @@ def _denoiser_key(architecture: Architecture, workload: Training) -> _DenoiserKe
     if lora is not None:
         _, names = tune_tensors(_denoiser(architecture).tensors, lora)
         adapted = frozenset(name.removesuffix(".weight") for name in names)
-        formats = formats._replace(
-            adapter=ELEMENT_BYTES[lora.adapter_dtype], rank=lora.rank, dropout=lora.dropout > 0
-        )
+        formats = formats._replace(adapter=ELEMENT_BYTES[lora.adapter_dtype], rank=lora.rank, dropout=lora.dropout > 0)
     checkpointed = workload.activation_checkpointing == "full"
     return _DenoiserKey(architecture, formats, adapted, checkpointed, _image_size(workload))
 
@@ -199,7 +199,9 @@ def _encoding_moments(architecture: Architecture, workload: Training) -> Iterato
             yield Moment("encode-text", 0, [_activations_term(load, images)], explanation)
         elif isinstance(stored.component.network, ImageDecoder):
             load = _encoder_load(stored.component.network, ELEMENT_BYTES[stored.format], _image_size(workload))
-            yield Moment("encode-image", 0, [_activations_term(load, images)], "the autoencoder turns images into latents")
+            yield Moment(
+                "encode-image", 0, [_activations_term(load, images)], "the autoencoder turns images into latents"
+            )
 
 
 @lru_cache(maxsize=256)

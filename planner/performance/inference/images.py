@@ -50,14 +50,10 @@ def pipeline_counts(architecture: Architecture, workload: Inference, steps: int 
     denoiser, decoder = find_networks(architecture.components)
     width, height = workload.image_size or (denoiser.sample_size * decoder.scale,) * 2
     size = (height // decoder.scale, width // decoder.scale)
-    text = max(
-        [prompt_tokens(part) for part in architecture.components if part.part == "text"], default=_PROMPT_TOKENS
-    )
+    text = max([prompt_tokens(part) for part in architecture.components if part.part == "text"], default=_PROMPT_TOKENS)
     one, last = denoiser_counts(denoiser, *size, text), decoder_counts(decoder, *size)
     each = steps * (2 if workload.diffusion.guidance else 1)
-    encoders = sum(
-        2 * part.parameters * prompt_tokens(part) for part in architecture.components if part.part == "text"
-    )
+    encoders = sum(2 * part.parameters * prompt_tokens(part) for part in architecture.components if part.part == "text")
     flops, elements = each * one.flops + last.flops + encoders, each * one.elements + last.elements
     return OperationCounts(flops, elements, "diffusion", steps * one.calls + last.calls)
 

@@ -115,7 +115,7 @@ def test_a_plan_that_does_not_fit_says_nothing_of_splitting():
 
 
 def test_flux_with_adapters_needs_what_was_published():
-    # huggingface/blog flux-qlora.md: about 26 GB for LoRA in bf16, 512 × 768, checkpointing, cached latents, 8-bit Adam.
+    # huggingface/blog flux-qlora.md: about 26 GB for LoRA in bf16, checkpointing, cached latents, 8-bit Adam.
     found = estimated(
         FLUX,
         method="lora",

@@ -50,9 +50,7 @@ def test_an_encoder_mirrors_its_decoder_with_a_block_less_on_each_level():
 
 
 def test_a_batch_in_parts_takes_as_long_as_its_operations_and_more_launches():
-    whole, parts = (
-        timed(micro_batch=size, gradient_accumulation=8 // size, precomputed="all") for size in (8, 2)
-    )
+    whole, parts = (timed(micro_batch=size, gradient_accumulation=8 // size, precomputed="all") for size in (8, 2))
     assert whole.seconds < parts.seconds < 4 * whole.seconds
     assert whole.samples_per_second == pytest.approx(8 / whole.seconds)
     assert whole.samples == "images"

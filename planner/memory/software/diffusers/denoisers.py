@@ -236,6 +236,12 @@ class _TransformerPass:
         x = tape.activation(tape.linear(tape.value(into, self.size), into, wide, f"{name}.linear_1"))
         return tape.linear(x, wide, wide, f"{name}.linear_2")
 
+    def embedded_time(self) -> Value:
+        """Return the embedded denoising step, with that of the pooled text, and of the strength of guidance."""
+        time = self.mlp(_TIME, f"{_TEXT}.timestep_embedder")
+        time = self.tape.add(time, self.mlp(self.inputs.pooled, f"{_TEXT}.text_embedder"))
+        return self.tape.add(time, self.mlp(_TIME, f"{_TEXT}.guidance_embedder")) if self.inputs.guided else time
+
     def patches(self) -> Value:
         """Return the embedded patches of a latent image, with their positions."""
         cells = self.network.latent_channels * self.network.patch**2
@@ -279,9 +285,7 @@ class _TransformerPass:
         tape, network, hidden = self.tape, self.network, self.hidden
         x = tape.value(self.image * network.latent_channels, self.size)
         x = tape.linear(x, network.latent_channels, hidden, "x_embedder")
-        time = tape.add(self.mlp(_TIME, f"{_TEXT}.timestep_embedder"), self.mlp(self.inputs.pooled, f"{_TEXT}.text_embedder"))
-        if self.inputs.guided:
-            time = tape.add(time, self.mlp(_TIME, f"{_TEXT}.guidance_embedder"))
+        time = self.embedded_time()
         text = tape.value(self.inputs.text * network.text_width, self.size)
         text = tape.linear(text, network.text_width, hidden, "context_embedder")
         for _ in range(network.blocks):
@@ -353,7 +357,7 @@ class _TransformerPass:
         """Return what `SD3Transformer2DModel` predicts."""
         tape, network = self.tape, self.network
         x = self.patches()
-        time = tape.add(self.mlp(_TIME, f"{_TEXT}.timestep_embedder"), self.mlp(self.inputs.pooled, f"{_TEXT}.text_embedder"))
+        time = self.embedded_time()
         text = tape.value(self.inputs.text * network.text_width, self.size)
         text = tape.linear(text, network.text_width, self.hidden, "context_embedder")
         for place in range(network.blocks - 1):

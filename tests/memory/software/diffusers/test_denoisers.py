@@ -41,7 +41,10 @@ PLAIN = [
 
 def unet(**config):
     """Return the U-Net of a small pipeline with further settings."""
-    pipeline = {**PIPELINE, "components": {**PIPELINE["components"], "unet": {**PIPELINE["components"]["unet"], **config}}}
+    pipeline = {
+        **PIPELINE,
+        "components": {**PIPELINE["components"], "unet": {**PIPELINE["components"]["unet"], **config}},
+    }
     return next(one for one in read_config(pipeline, "made").components if one.part == "denoiser")
 
 
