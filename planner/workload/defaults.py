@@ -1,7 +1,7 @@
 """Model-dependent defaults of a workload, and the check of its parallelism against the model and the cards."""
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import ValidationError
 
@@ -19,7 +19,7 @@ from planner.models.architecture import (
 )
 from planner.models.diffusion import DiffusionTransformer, find_networks
 from planner.workload.alignment import Alignment
-from planner.workload.choices import DEFAULT_CONTEXT, Loss
+from planner.workload.choices import DEFAULT_CONTEXT, Compute, Loss
 from planner.workload.formats import (
     EXCLUSIVE_FIELDS,
     autocasts,
@@ -207,24 +207,30 @@ def _trained_pipeline(workload: Training, architecture: Architecture, parallel: 
         SpecError: If the pipeline does not make images of this size.
     """
     denoiser, _ = find_networks(architecture.components)
-    family = denoiser.family if isinstance(denoiser, DiffusionTransformer) else "unet"
     lora = None
     if workload.adapts:
-        given = workload.lora or Lora()
-        # PEFT takes the format of the layers, and the scripts change that in fp16 alone.
-        usual = {
-            "targets": _ADAPTED.get(family, _ATTENTION),
-            "adapter_dtype": "bf16" if product_format(workload.compute) == "bf16" else "fp32",
-        }
-        lora = given.evolve(**{name: value for name, value in usual.items() if name not in given.model_fields_set})
+        given, usual = workload.lora or Lora(), pipeline_adapters(architecture, workload.compute)
+        unset = usual.model_fields_set - given.model_fields_set
+        lora = given.evolve(**{name: getattr(usual, name) for name in unset})
     return workload.evolve(
         weights=workload.weights or default_weight_format(workload),
         lora=lora,
         optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
         image_size=_pipeline_size(workload, architecture),
-        precomputed=workload.precomputed or ("none" if family == "unet" else "prompts"),
+        precomputed=workload.precomputed or ("none" if denoiser.kind == "unet" else "prompts"),
         parallel=parallel,
     )
+
+
+def pipeline_adapters(architecture: Architecture, compute: Compute) -> Lora:
+    """Return the adapters of a pipeline's denoiser as diffusers' scripts make them: their layers and their format.
+
+    PEFT takes the format of the layers, which the scripts change in fp16 alone.
+    """
+    denoiser, _ = find_networks(architecture.components)
+    family = denoiser.family if isinstance(denoiser, DiffusionTransformer) else "unet"
+    dtype: Literal["fp32", "bf16"] = "bf16" if product_format(compute) == "bf16" else "fp32"
+    return Lora(targets=_ADAPTED.get(family, _ATTENTION), adapter_dtype=dtype)
 
 
 def _pipeline_size(workload: Training | Inference, architecture: Architecture) -> tuple[int, int]:

@@ -58,23 +58,19 @@ def reads_or_makes_images(context: FieldContext) -> bool:
     return free or context.architecture.kind in ("diffusion", "vision-encoder")
 
 
-ImageSizeField = Annotated[
-    ImageSize | None,
-    Field(
-        title="Image size",
-        description="width and height of input or generated images in pixels: 1024, 1024x768 or [1024, 768]",
-    ),
-    Presentation(
-        "--image-size",
-        "main",
-        metavar="WxH",
-        default="the model's default size",
-        explanation="Activations grow with the image size.",
-        choices={size: f"{size[0]:,} × {size[1]:,}" for size in _SIZES},
-        mnemonic="z",
-        shown_when=reads_or_makes_images,
-    ),
-]
+IMAGE_SIZE: Final = Field(
+    title="Image size",
+    description="width and height of input or generated images in pixels: 1024, 1024x768 or [1024, 768]",
+)
+IMAGE_SIZE_SHOWN: Final = Presentation(
+    "--image-size",
+    "main",
+    metavar="WxH",
+    default="the model's default size",
+    explanation="Activations grow with the image size.",
+    choices={size: f"{size[0]:,} × {size[1]:,}" for size in _SIZES},
+    shown_when=reads_or_makes_images,
+)
 
 
 class Diffusion(Spec):

@@ -20,7 +20,7 @@ from planner.workload.choices import (
     Method,
     TrainedFormat,
 )
-from planner.workload.diffusion import ImageSizeField, Precomputed
+from planner.workload.diffusion import IMAGE_SIZE, IMAGE_SIZE_SHOWN, ImageSize, Precomputed
 from planner.workload.optimizers import (
     OPTIMIZERS,
     Optimizer,
@@ -233,7 +233,7 @@ class Training(Spec):
             brief="{} accumulation steps",
         ),
     ] = 1
-    image_size: ImageSizeField = None
+    image_size: Annotated[ImageSize | None, IMAGE_SIZE, IMAGE_SIZE_SHOWN] = None
     precomputed: Annotated[
         Precomputed | None,
         Field(
@@ -251,7 +251,6 @@ class Training(Spec):
                 "prompts": "Embedded prompts",
                 "all": "Embedded prompts and latent images",
             },
-            mnemonic="u",
             shown_when=is_diffusion,
         ),
     ] = None

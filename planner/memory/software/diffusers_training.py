@@ -168,7 +168,7 @@ def _activations_term(load: Load, images: int) -> Term:
         "B × a",
         (
             workload_symbol("B", images, "images per GPU and forward pass"),
-            model_symbol("a", load.per_image, "bytes of one image's activations, gradients of activations included"),
+            model_symbol("a", load.per_image, "bytes of the activations of an image, and of their gradients"),
         ),
         _SOURCE,
     )

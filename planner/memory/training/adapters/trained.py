@@ -100,6 +100,12 @@ def is_linear(tensor: Tensor) -> bool:
     return len(tensor.shape) == 2 and (tensor.role == "linear" or _weighs_shared_expert(tensor))
 
 
+def layer_name(path: str) -> str:
+    """Return the last part of a layer's name by the name of its weights: `to_q`, or `to_out.0` before a number."""
+    parts = path.removesuffix(".weight").split(".")
+    return ".".join(parts[-2:] if parts[-1].isdigit() else parts[-1:])
+
+
 def _weighs_shared_expert(tensor: Tensor) -> bool:
     """Return whether `tensor` is the gate that weights a shared expert."""
     return len(tensor.shape) == 2 and tensor.shape[0] == 1 and tensor.role in ("linear", "router")
@@ -242,8 +248,7 @@ class _TensorSelector:
         """Return whether a LoRA target names the linear layer at `path`."""
         if self.lora is None or not is_linear(tensor):
             return False
-        parts = path.removesuffix(".weight").split(".")
-        self._seen.setdefault(".".join(parts[-2:] if parts[-1].isdigit() else parts[-1:]))
+        self._seen.setdefault(layer_name(path))
         if isinstance(self.lora.targets, str):
             return True
         met = [target for target in self.lora.targets if f".{path}".removesuffix(".weight").endswith(f".{target}")]
