@@ -26,7 +26,7 @@ from planner.workload.rules import (
     nest_fields,
 )
 from planner.workload.training import Lora
-from planner.workload.workload import Inference, Training, Workload
+from planner.workload.workload import Training, Workload
 
 WORKLOAD: Final = "workload."
 _MAX_ROUNDS: Final = 8
@@ -192,26 +192,12 @@ class ResolvedPlan(NamedTuple):
 def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
     """Return `plan` with the fields in `edits` changed, and conflicting fields set to allowed values.
 
-    Fields of the workload have names such as `workload.lora.rank`, those of the plan their own. If a new model cannot
-    be trained, the task becomes inference.
+    Fields of the workload have names such as `workload.lora.rank`, those of the plan their own.
 
     Raises:
         SpecError: If the edit itself is not allowed; edited fields are never adjusted.
         PlannerError: If the plan cannot be evaluated.
     """
-    try:
-        return _resolve_fields(plan, edits, catalog)
-    except SpecError as error:
-        if error.field != "task" or "model" not in edits or not isinstance(plan.workload, Training):
-            raise
-        held = {name: getattr(plan.workload, name) for name in ("gpus", "other_processes_bytes")}
-        run = plan.evolve(workload=Inference().evolve(**held), count=plan.count)
-        resolved = _resolve_fields(run, edits, catalog)
-        return resolved._replace(adjustments=("task", *resolved.adjustments))
-
-
-def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
-    """Return the edited plan, with fields that conflict with the edits adjusted."""
     plan_edits = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
     edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
     architecture = _edited_architecture(plan, plan_edits, catalog)

@@ -430,6 +430,15 @@ def test_a_pipeline_is_fine_tuned_by_the_first_adapter_that_fits(catalog):
     assert (flux.method, flux.activation_checkpointing, flux.micro_batch) == ("lora", "full", 1)
 
 
+def test_a_split_that_pipelines_do_not_have_fits_with_no_adapter(catalog):
+    model = ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0")
+    plan = Plan(model=model, workload=Training(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
+    fields = goal_fields(plan, "fine-tune", catalog)
+    assert (fields["workload.method"], fields["workload.micro_batch"]) == ("lora", 1)
+    with pytest.raises(SpecError, match="cannot be split across GPUs"):
+        resolve_conflicts(plan, fields, catalog)
+
+
 def test_every_goal_has_a_task():
     assert TASK_OF_GOAL == {"run": "inference", "fine-tune": "training", "train": "training"}
 
