@@ -42,6 +42,10 @@ def test_what_was_computed_beforehand_is_not_on_the_gpu():
     assert "encode-image" not in phases(kept["all"])
 
 
+def test_products_in_tf32_read_parameters_in_fp32():
+    assert phases(estimated(SD15, compute="tf32")) == phases(estimated(SD15, compute="fp32"))
+
+
 def test_full_training_keeps_weights_gradients_and_two_states_in_fp32():
     found = estimated(activation_checkpointing="full", precomputed="all")
     assert terms(found)["weights"].bytes == terms(found)["optimizer_states"].bytes / 2 == 4 * UNET

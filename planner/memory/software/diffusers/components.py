@@ -147,7 +147,7 @@ def training_components(architecture: Architecture, workload: Training) -> tuple
     **Source**: diffusers examples: text_to_image/train_text_to_image{,_lora}{,_sdxl}.py, dreambooth/
     train_dreambooth_lora_{sd3,flux}.py (`weight_dtype`, `del text_encoder_one`, `cache_latents`).
     """
-    compute = product_format(workload.compute)
+    compute = "fp32" if workload.compute == "tf32" else product_format(workload.compute)
     on_gpu = {"none": ("denoiser", "text", "image-decoder"), "prompts": ("denoiser", "image-decoder")}
     kept = on_gpu.get(workload.precomputed or "none", ("denoiser",))
     return tuple(
