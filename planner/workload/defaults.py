@@ -19,7 +19,7 @@ from planner.models.architecture import (
 )
 from planner.models.diffusion import DiffusionTransformer, find_networks
 from planner.workload.alignment import Alignment
-from planner.workload.choices import DEFAULT_CONTEXT, Compute, Loss
+from planner.workload.choices import DEFAULT_CONTEXT, Loss
 from planner.workload.formats import (
     EXCLUSIVE_FIELDS,
     autocasts,
@@ -77,7 +77,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             sequence_length=length,
             alignment=_settled_alignment(workload, architecture, length),
             weights=workload.weights or default_weight_format(workload),
-            lora=workload.lora or (Lora() if workload.adapts else None),
+            lora=(workload.lora or Lora()).with_targets(usual_targets(architecture)) if workload.adapts else None,
             optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
             loss=workload.loss or _default_loss(workload),
             parallel=parallel,
@@ -201,20 +201,15 @@ text_to_image/train_text_to_image_lora{,_sdxl}.py, `target_modules`.
 def _trained_pipeline(workload: Training, architecture: Architecture, parallel: Parallel) -> Training:
     """Return a training `workload` of a pipeline's denoiser with its unset fields filled in.
 
-    Adapters are on the layers, and in the format, of diffusers' scripts.
+    Adapters are on the layers of diffusers' scripts.
 
     Raises:
         SpecError: If the pipeline does not make images of this size.
     """
     denoiser, _ = find_networks(architecture.components)
-    lora = None
-    if workload.adapts:
-        given, usual = workload.lora or Lora(), pipeline_adapters(architecture, workload.compute)
-        unset = usual.model_fields_set - given.model_fields_set
-        lora = given.evolve(**{name: getattr(usual, name) for name in unset})
     return workload.evolve(
         weights=workload.weights or default_weight_format(workload),
-        lora=lora,
+        lora=(workload.lora or Lora()).with_targets(usual_targets(architecture)) if workload.adapts else None,
         optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
         image_size=_pipeline_size(workload, architecture),
         precomputed=workload.precomputed or ("none" if denoiser.kind == "unet" else "prompts"),
@@ -222,15 +217,12 @@ def _trained_pipeline(workload: Training, architecture: Architecture, parallel: 
     )
 
 
-def pipeline_adapters(architecture: Architecture, compute: Compute) -> Lora:
-    """Return the adapters of a pipeline's denoiser as diffusers' scripts make them: their layers and their format.
-
-    PEFT takes the format of the layers, which the scripts change in fp16 alone.
-    """
+def usual_targets(architecture: Architecture) -> Literal["all-linear"] | tuple[str, ...]:
+    """Return the layers that have adapters by default: of a pipeline's denoiser those of diffusers' script."""
+    if architecture.kind != "diffusion":
+        return "all-linear"
     denoiser, _ = find_networks(architecture.components)
-    family = denoiser.family if isinstance(denoiser, DiffusionTransformer) else "unet"
-    dtype: Literal["fp32", "bf16"] = "bf16" if product_format(compute) == "bf16" else "fp32"
-    return Lora(targets=_ADAPTED.get(family, _ATTENTION), adapter_dtype=dtype)
+    return _ADAPTED.get(denoiser.family, _ATTENTION) if isinstance(denoiser, DiffusionTransformer) else _ATTENTION
 
 
 def _pipeline_size(workload: Training | Inference, architecture: Architecture) -> tuple[int, int]:

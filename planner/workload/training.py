@@ -50,13 +50,19 @@ class Lora(Spec):
         ),
     ] = 16
     targets: Annotated[
-        Literal["all-linear"] | tuple[str, ...],
+        Literal["usual", "all-linear"] | tuple[str, ...],
         Field(
             title="Target modules",
             description="layers with adapters: all-linear (all but the output head), or names such as q_proj,v_proj",
         ),
-        Presentation("--lora-targets", "main", metavar="NAMES", mnemonic="g"),
-    ] = "all-linear"
+        Presentation(
+            "--lora-targets",
+            "main",
+            metavar="NAMES",
+            default="all-linear, or in an image pipeline the layers of diffusers' script",
+            mnemonic="g",
+        ),
+    ] = "usual"
     adapter_dtype: Annotated[
         Literal["fp32", "bf16"],
         Field(
@@ -88,11 +94,15 @@ class Lora(Spec):
         ),
     ] = False
 
+    def with_targets(self, usual: Literal["all-linear"] | tuple[str, ...]) -> "Lora":
+        """Return the adapters on the layers that they name, or on the `usual` ones."""
+        return self.replaced(targets=usual) if self.targets == "usual" else self
+
     @field_validator("targets", mode="before")
     @classmethod
     def split_names(cls, value: object) -> object:
         """Return the names in comma-separated text, and `all-linear` for a list with it; other values unchanged."""
-        if isinstance(value, str) and value != "all-linear":
+        if isinstance(value, str) and value not in ("usual", "all-linear"):
             value = tuple(part.strip() for part in value.split(",") if part.strip())
         if isinstance(value, list | tuple):
             if not value:

@@ -192,7 +192,7 @@ def test_defaults_that_were_used_are_told_as_options():
 
 def test_defaults_beside_what_was_given_of_the_same_part_are_told():
     asked = Training(method="lora", lora=Lora(dora=True))
-    assert "--lora-rank 16 --lora-targets all-linear" in " ".join(default_option_texts(asked, asked))
+    assert "--lora-rank 16 --lora-targets usual" in " ".join(default_option_texts(asked, asked))
 
 
 def test_errors_carry_the_field():

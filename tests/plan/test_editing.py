@@ -212,7 +212,7 @@ def test_another_model_keeps_the_settings_that_it_supports(catalog):
     resolved = resolve_conflicts(
         plan_of(workload, count=8), {"model": ModelChoice(id="openai-community/gpt2")}, catalog
     )
-    assert resolved.plan.workload.lora == Lora(rank=8, targets="all-linear")
+    assert resolved.plan.workload.lora == Lora(rank=8)
     assert set(resolved.adjustments) == {"parallel.tensor", "lora.targets"}
 
 

@@ -106,14 +106,15 @@ def test_the_training_of_a_denoiser_starts_as_in_its_script() -> None:
     assert isinstance(filled, Training)
     assert (filled.weights, filled.image_size, filled.precomputed) == ("bf16", (512, 512), "none")
     assert (filled.loss, filled.sequence_length, filled.optimizer_step) == (None, None, "fused")
-    assert filled.lora == Lora(rank=16, targets=("to_k", "to_q", "to_v", "to_out.0"), adapter_dtype="bf16")
-    named = Lora(targets=("attn1.to_q",), adapter_dtype="fp32")
+    assert filled.lora == Lora(rank=16, targets=("to_k", "to_q", "to_v", "to_out.0"))
+    named = Lora(targets=("attn1.to_q",), adapter_dtype="bf16")
     assert with_defaults(Training(method="lora", lora=named), sd15, 1).lora == named
-    flux = with_defaults(Training(method="lora", lora=Lora(rank=4), compute="amp-fp16"), FLUX, 1)
+    flux = with_defaults(Training(method="lora", lora=Lora(rank=4)), FLUX, 1)
     assert isinstance(flux, Training)
     assert flux.precomputed == "prompts"
     assert flux.lora is not None
-    assert (flux.lora.rank, flux.lora.adapter_dtype, len(flux.lora.targets)) == (4, "fp32", 12)
+    assert (flux.lora.rank, len(flux.lora.targets)) == (4, 12)
+    assert with_defaults(Training(method="lora"), small_llama(), 1).lora == Lora(targets="all-linear")
     assert with_defaults(Training(precomputed="none"), FLUX, 1).weights == "fp32"
 
 

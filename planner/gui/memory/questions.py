@@ -25,7 +25,7 @@ from planner.present import format as fmt
 from planner.present.plan.parallel import batch_note, parallelism_summary
 from planner.present.plan.settings import offered_choices, settings_summary, title_in_sentence
 from planner.workload.choices import Task
-from planner.workload.defaults import pipeline_adapters
+from planner.workload.defaults import usual_targets
 from planner.workload.fields import TASKS, WorkloadField, fields_of
 from planner.workload.parallel import DEGREES
 from planner.workload.presentation import GROUPS, FieldContext, Group
@@ -33,7 +33,7 @@ from planner.workload.rules import field_reader
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
-_ADAPTERS = "lora."
+_TARGETS = "lora.targets"
 _WIDEST_LABEL = "Compute precision"
 _WIDEST_HEADING = "Attention and logits"
 
@@ -131,8 +131,7 @@ class Questions(QWidget):
             part.section.set_summary(_section_summary(part.group, asked, situation))
 
     def _show_field(self, field: WorkloadField, situation: FieldContext, evaluation: Evaluation) -> None:
-        # What a pipeline's adapters are by default is not what those of other models are.
-        shown = evaluation.workload if field.name.startswith(_ADAPTERS) else evaluation.plan.workload
+        shown = evaluation.workload if field.name == _TARGETS else evaluation.plan.workload
         input_widget, value = self._inputs[field.name], field_value(shown, field.name)
         if isinstance(input_widget, ChoiceField):
             offered = tuple(offered_choices(field, situation, value).items())
@@ -166,11 +165,10 @@ class Questions(QWidget):
         )
 
     def _default_value(self, name: str) -> object:
-        """Return the value with which the field `name` starts; of adapters that for the model."""
-        architecture, workload = self.workspace.evaluation.architecture, self.workspace.evaluation.workload
-        is_pipeline = architecture is not None and architecture.kind == "diffusion"
-        if architecture is not None and is_pipeline and isinstance(workload, Training) and name.startswith(_ADAPTERS):
-            return getattr(pipeline_adapters(architecture, workload.compute), name.removeprefix(_ADAPTERS))
+        """Return the value with which the field `name` starts; the targets of adapters are those of the model."""
+        architecture = self.workspace.evaluation.architecture
+        if name == _TARGETS and architecture is not None:
+            return usual_targets(architecture)
         return field_value(self._defaults, name)
 
     def _settled_degrees(self, name: str, value: object) -> dict[str, object]:
