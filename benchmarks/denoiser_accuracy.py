@@ -79,7 +79,8 @@ def main() -> int:
         rows.append((case["name"], f"{case['peak_bytes'] / 1e9:.2f}", f"{100 * error:+.2f}"))
         print("{:60} {:>8} GB {:>7} %".format(*rows[-1]), flush=True)
     if arguments.trace:
-        RECORDED.write_text(json.dumps(cases, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        lines = ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases)
+        RECORDED.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     if arguments.table:
         write_table("accuracy", "denoisers", ("training", "traced peak, GB", "error, %"), rows)
     return int(worst > 0.03)
