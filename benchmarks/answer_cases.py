@@ -442,7 +442,7 @@ def _diffused(model: Model, turn: int, count: int, chance: Random) -> tuple[str,
 
 def _diffusion_refused(model: Model, turn: int, count: int, chance: Random) -> tuple[str, Fields]:
     made: list[tuple[str, Fields]] = [
-        ("refused training", {"task": "training"}), ("refused vllm", {"task": "inference", "profile": "vllm"}),
+        ("trained", {"task": "training", "method": "lora"}), ("refused vllm", {"task": "inference", "profile": "vllm"}),
         ("refused format", {"task": "inference", "weights": "Q4_K_M"}),
         ("refused size", {"task": "inference", "image_size": 513}),
         ("refused sharing", {"task": "inference", "parallel": {"tensor": 2}}),

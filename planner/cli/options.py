@@ -152,11 +152,18 @@ def read_workload(path: Path) -> Workload:
 def default_option_texts(requested: Workload, used: Workload) -> tuple[str, ...]:
     """Return the options that were not given and have an effect, with the default of each: `--batch 1`."""
     return tuple(
-        f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
+        f"{field.option.flag} {_joined(value)}"
         for field in fields_of(requested.task).values()
         if field.option.flag and not _is_set(requested, field.name) and not _has_no_effect(requested, used, field)
         if (value := field_reader(used)(field.name)) is not None
     )
+
+
+def _joined(value: object) -> str:
+    """Return a value as an option takes it: `1024x768`, or names with commas between them."""
+    if not isinstance(value, tuple):
+        return str(value)
+    return ("," if isinstance(value[0], str) else "x").join(map(str, value))
 
 
 def option_text(field: str, value: object) -> str:
@@ -166,7 +173,7 @@ def option_text(field: str, value: object) -> str:
     name = field.removeprefix("workload.")
     flag = next((known.option.flag for known in all_fields() if known.name == name), "")
     if flag and value is not None:
-        return shlex.join((flag, "x".join(map(str, value)) if isinstance(value, tuple) else str(value)))
+        return shlex.join((flag, _joined(value)))
     return shlex.join(("--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"))
 
 

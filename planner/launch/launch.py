@@ -24,7 +24,7 @@ from planner.launch.text import command_line, config_text, job_words
 from planner.memory.software import serving_memory
 from planner.models.catalog import resolve_model
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import evaluate
+from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
 from planner.storage import write_atomically
 from planner.validation import close_names
@@ -116,15 +116,25 @@ def save_launch_files(settings: LaunchSettings, folder: Path) -> None:
         raise PlannerError(f"{folder}: cannot be written ({error.strerror})", "Choose another folder.") from error
 
 
+def _check_model(plan: Plan, catalog: Catalog) -> None:
+    """Refuse a plan whose model has a script of its own: a traced module, or an image pipeline that is trained."""
+    if plan.model.trace is not None:
+        raise SpecError("model", "a traced module has a script of its own", "Start that script.")
+    model = architecture_of(plan, catalog)
+    if isinstance(plan.workload, Training) and model is not None and model.kind == "diffusion":
+        reason = "no files are written for the training of image pipelines"
+        raise SpecError("model", reason, "Start the script for it in the examples of diffusers.")
+
+
 def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFacts:
     """Return what is known of `plan` on its GPUs, with the settings that `launcher` uses.
 
     Raises:
-        SpecError: If the plan is for another program or task, names no GPU or several kinds, or was traced.
+        SpecError: If the plan is for another program or task, names no GPU or several kinds, was traced, or
+            trains an image pipeline.
     """
     workload = plan.workload
-    if plan.model.trace is not None:
-        raise SpecError("model", "a traced module has a script of its own", "Start that script.")
+    _check_model(plan, catalog)
     if workload.task != launcher.task:
         able = [each.name for each in LAUNCHERS.values() if each.task == workload.task]
         reason = f"the plan is for {workload.task}, but {launcher.title} is for {launcher.task}"

@@ -37,6 +37,7 @@ PhaseName = Literal[
     "prefill",
     "decode",
     "encode-text",
+    "encode-image",
     "denoise",
     "decode-image",
 ]

@@ -231,7 +231,9 @@ def step_time(
         terms.append(_loading_wait_term(waiting))
         seconds += waiting
     rate = cards * step.samples / seconds
-    sources = _SOURCES[step.counts.kind] if family_of(gpu) in _MEASURED[step.counts.kind] else 0
+    # Pipelines were measured while they make images, not in training.
+    known = family_of(gpu) in _MEASURED[step.counts.kind] and (step.task, step.counts.kind) != ("training", "diffusion")
+    sources = _SOURCES[step.counts.kind] if known else 0
     spread = spread_factor("image training" if step.task == "training" else "images", sources)
     return TimeResult(
         task=step.task,

@@ -16,9 +16,18 @@ from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
 from planner.plan.sharing import divisors
 from planner.workload.choices import Checkpointing, Goal, Method, Task
-from planner.workload.rules import ALL_RULES, RESET, FieldValue, WorkloadRule, check_given, nest_fields
+from planner.workload.rules import (
+    ALL_RULES,
+    RESET,
+    FieldValue,
+    WorkloadRule,
+    check_given,
+    field_reader,
+    is_offered,
+    nest_fields,
+)
 from planner.workload.training import Lora
-from planner.workload.workload import Inference, Training, Workload
+from planner.workload.workload import Training, Workload
 
 WORKLOAD: Final = "workload."
 _MAX_ROUNDS: Final = 8
@@ -187,26 +196,12 @@ class ResolvedPlan(NamedTuple):
 def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
     """Return `plan` with the fields in `edits` changed, and conflicting fields set to allowed values.
 
-    Fields of the workload have names such as `workload.lora.rank`, those of the plan their own. If a new model cannot
-    be trained, the task becomes inference.
+    Fields of the workload have names such as `workload.lora.rank`, those of the plan their own.
 
     Raises:
         SpecError: If the edit itself is not allowed; edited fields are never adjusted.
         PlannerError: If the plan cannot be evaluated.
     """
-    try:
-        return _resolve_fields(plan, edits, catalog)
-    except SpecError as error:
-        if error.field != "task" or "model" not in edits or not isinstance(plan.workload, Training):
-            raise
-        held = {name: getattr(plan.workload, name) for name in ("gpus", "other_processes_bytes")}
-        run = plan.evolve(workload=Inference().evolve(**held), count=plan.count)
-        resolved = _resolve_fields(run, edits, catalog)
-        return resolved._replace(adjustments=("task", *resolved.adjustments))
-
-
-def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
-    """Return the edited plan, with fields that conflict with the edits adjusted."""
     plan_edits = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
     edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
     architecture = _edited_architecture(plan, plan_edits, catalog)
@@ -305,8 +300,9 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
     """Return the fields of the workload, such as `workload.method`, with which `goal` starts.
 
     The workload of `plan` has the task of the goal. Training starts with all parameters. Fine-tuning starts with the
-    first adapter that fits the GPUs, from LoRA without checkpointing to QLoRA with a micro-batch of one, or with the
-    last if none fits; without a GPU, with plain LoRA. A workload that trains a part of the model and may fit stays.
+    first adapter that fits the GPUs, from LoRA without checkpointing to QLoRA with a micro-batch of one (a pipeline
+    has no QLoRA), or with the last if none fits; without a GPU, with plain LoRA. A workload that trains a part of the
+    model and may fit stays.
 
     Raises:
         PlannerError: If the plan cannot be evaluated, for example because its model cannot be trained.
@@ -333,7 +329,9 @@ def goal_terms(terms: CostTerms, goal: Goal) -> CostTerms:
 def _first_adapter_that_fits(plan: Plan, catalog: Catalog) -> dict[str, object]:
     """Return the fields of the first adapter that fits, or of the one that needs the least memory."""
     variants: list[dict[str, object]] = []
-    for method, checkpointing in product(_METHODS, _CHECKPOINTING):
+    read = field_reader(plan.workload, model=architecture_of(plan, catalog), count=plan.count)
+    methods = [method for method in _METHODS if is_offered("method", method, read, "training")]
+    for method, checkpointing in product(methods, _CHECKPOINTING):
         # Left unset where LoRA fits without it, since nobody chose it: a later change to QLoRA then turns it on.
         is_open = method == "lora" and not _checkpoints(plan) and checkpointing == "none"
         checkpoints = {} if is_open else {f"{WORKLOAD}activation_checkpointing": checkpointing}

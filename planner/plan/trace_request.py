@@ -93,7 +93,7 @@ def _check_traceable(workload: Training) -> None:
 
 
 def _adapter_fields(lora: Lora) -> dict[str, object]:
-    targets = (lora.targets,) if isinstance(lora.targets, str) else lora.targets
+    targets = ("all-linear",) if isinstance(lora.targets, str) else lora.targets
     return {"rank": lora.rank, "targets": targets, "dtype": lora.adapter_dtype, "dropout": lora.dropout}
 
 

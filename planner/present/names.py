@@ -36,6 +36,7 @@ PHASE_TITLES: Final[dict[PhaseName, str]] = {
     "prefill": "Prefill",
     "decode": "Decode",
     "encode-text": "Encode text",
+    "encode-image": "Encode image",
     "denoise": "Denoise",
     "decode-image": "Decode image",
 }
@@ -52,6 +53,7 @@ PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
     "prefill": "during prefill",
     "decode": "during decoding",
     "encode-text": "while the prompt is encoded",
+    "encode-image": "while the image is encoded",
     "denoise": "while the image is denoised",
     "decode-image": "while the image is decoded",
 }

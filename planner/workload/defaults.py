@@ -1,7 +1,7 @@
 """Model-dependent defaults of a workload, and the check of its parallelism against the model and the cards."""
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES
 from planner.errors import SpecError
@@ -36,6 +36,7 @@ from planner.workload.rules import (
     PARALLEL_INFERENCE_RULES,
     PARALLEL_RULES,
     PARALLEL_TRAINING_RULES,
+    PIPELINE_RULES,
     REPLICA_RULES,
     WEIGHT_FILE_RULES,
 )
@@ -62,8 +63,12 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         SpecError: If the workload is spread over another number of cards than there are, or as the network cannot be,
             or asks for weights or a cache that the engine does not have.
     """
+    if isinstance(workload, Training):
+        PIPELINE_RULES.check(workload, model=architecture)
     parallel = resolve_parallel(workload, architecture, count)
     if architecture.kind == "diffusion":
+        if isinstance(workload, Training):
+            return _trained_pipeline(workload, architecture, parallel)
         return pipeline_defaults(workload, architecture, parallel)
     if isinstance(workload, Training):
         length = _input_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE)
@@ -75,7 +80,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             sequence_length=length,
             alignment=_settled_alignment(workload, architecture, length),
             weights=workload.weights or default_weight_format(workload),
-            lora=workload.lora or (Lora() if workload.adapts else None),
+            lora=(workload.lora or Lora()).with_targets(usual_targets(architecture)) if workload.adapts else None,
             optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
             loss=workload.loss or _default_loss(workload),
             parallel=parallel,
@@ -192,36 +197,79 @@ def default_weight_format(workload: Training) -> str:
     return "fp32" if autocasts(workload.compute) and not workload.adapts else product_format(workload.compute)
 
 
-_TRACED: Final = (
-    "Trace the denoiser with your own step function: “Trace a module…” in the window's Plan menu, or "
-    "`gpu-planner trace my_step.py:NAME --task training` in a shell."
+_ATTENTION: Final = ("to_k", "to_q", "to_v", "to_out.0")
+_JOINT_ATTENTION: Final = (
+    *(f"attn.{name}" for name in ("add_k_proj", "add_q_proj", "add_v_proj", "to_add_out")),
+    *(f"attn.{name}" for name in _ATTENTION),
 )
+_FEED_FORWARD: Final = tuple(f"{block}.net.{place}" for block in ("ff", "ff_context") for place in ("0.proj", "2"))
+_ADAPTED: Final = {"sd3": _JOINT_ATTENTION, "flux": (*_JOINT_ATTENTION, *_FEED_FORWARD)}
+"""Layers of denoisers with adapters by default; of the others _ATTENTION.
+
+**Source**: diffusers 0.42 examples: dreambooth/train_dreambooth_lora_{sd3,flux}.py,
+text_to_image/train_text_to_image_lora{,_sdxl}.py, `target_modules`.
+"""
 
 
-def pipeline_defaults(workload: Training | Inference, architecture: Architecture, parallel: Parallel) -> Inference:
+def _trained_pipeline(workload: Training, architecture: Architecture, parallel: Parallel) -> Training:
+    """Return a training `workload` of a pipeline's denoiser with its unset fields filled in.
+
+    Adapters are on the layers of diffusers' scripts.
+
+    Raises:
+        SpecError: If the pipeline does not make images of this size.
+    """
+    denoiser, _ = find_networks(architecture.components)
+    return workload.evolve(
+        weights=workload.weights or default_weight_format(workload),
+        lora=(workload.lora or Lora()).with_targets(usual_targets(architecture)) if workload.adapts else None,
+        optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
+        image_size=_pipeline_size(workload, architecture),
+        precomputed=workload.precomputed or ("none" if denoiser.kind == "unet" else "prompts"),
+        parallel=parallel,
+    )
+
+
+def usual_targets(architecture: Architecture) -> Literal["all-linear"] | tuple[str, ...]:
+    """Return the layers that have adapters by default: of a pipeline's denoiser those of diffusers' script."""
+    if architecture.kind != "diffusion":
+        return "all-linear"
+    denoiser, _ = find_networks(architecture.components)
+    return _ADAPTED.get(denoiser.family, _ATTENTION) if isinstance(denoiser, DiffusionTransformer) else _ATTENTION
+
+
+def _pipeline_size(workload: Training | Inference, architecture: Architecture) -> tuple[int, int]:
+    """Return the size of the images in pixels, by default that for which the denoiser was trained.
+
+    Raises:
+        SpecError: If the sides are not multiples of a patch.
+    """
+    denoiser, decoder = find_networks(architecture.components)
+    default = denoiser.sample_size * decoder.scale
+    size = workload.image_size or (default, default)
+    unit = decoder.scale * (denoiser.patch if isinstance(denoiser, DiffusionTransformer) else 1)
+    if any(side % unit for side in size):
+        raise SpecError("image_size", f"{size[0]:,} × {size[1]:,} pixels are not multiples of {unit:,}")
+    return size
+
+
+def pipeline_defaults(workload: Inference, architecture: Architecture, parallel: Parallel) -> Inference:
     """Return `workload` with its unset fields filled in: image size, guidance, and weights in the compute precision.
 
     Raises:
-        SpecError: If the pipeline is to be trained, split across cards or run by an engine for text, or cannot generate
-            images of this size.
+        SpecError: If the pipeline is run by an engine for text, or cannot generate images of this size.
     """
-    if isinstance(workload, Training):
-        raise SpecError("task", "training a diffusion pipeline cannot be estimated by a formula", _TRACED)
     if "diffusion" not in serving_support(workload.profile).networks:
         title = SOFTWARE[workload.profile or DEFAULT].title
         raise SpecError(
             "profile", f"no diffusion pipeline runs in {title}", f"Choose {DEFAULT}: the diffusers library."
         )
     _check_formats(workload, architecture)
-    denoiser, decoder = find_networks(architecture.components)
+    denoiser, _ = find_networks(architecture.components)
     if workload.attention == "eager" and isinstance(denoiser, DiffusionTransformer):
         reason = "eager attention is estimated for U-Nets only; diffusion transformers run fused kernels"
         raise SpecError("attention", reason, "Choose sdpa or flash.")
-    default = denoiser.sample_size * decoder.scale
-    size = workload.image_size or (default, default)
-    unit = decoder.scale * (denoiser.patch if isinstance(denoiser, DiffusionTransformer) else 1)
-    if any(side % unit for side in size):
-        raise SpecError("image_size", f"{size[0]:,} × {size[1]:,} pixels are not multiples of {unit:,}")
+    size = _pipeline_size(workload, architecture)
     guided = not (isinstance(denoiser, DiffusionTransformer) and denoiser.guidance_embedded)
     settings = workload.diffusion
     return workload.evolve(

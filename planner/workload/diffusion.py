@@ -12,6 +12,7 @@ from planner.numbers import COUNT, parse_number
 from planner.workload.presentation import FieldContext, Presentation, command_line_only
 
 Offload = Literal["none", "model", "sequential"]
+Precomputed = Literal["none", "prompts", "all"]
 Side = Annotated[int, Field(ge=1, le=65_536)]
 _DIMENSIONS: Final = 2
 _SIZES: Final = (
@@ -57,23 +58,19 @@ def reads_or_makes_images(context: FieldContext) -> bool:
     return free or context.architecture.kind in ("diffusion", "vision-encoder")
 
 
-ImageSizeField = Annotated[
-    ImageSize | None,
-    Field(
-        title="Image size",
-        description="width and height of input or generated images in pixels: 1024, 1024x768 or [1024, 768]",
-    ),
-    Presentation(
-        "--image-size",
-        "main",
-        metavar="WxH",
-        default="the model's default size",
-        explanation="Activations grow with the image size.",
-        choices={size: f"{size[0]:,} × {size[1]:,}" for size in _SIZES},
-        mnemonic="z",
-        shown_when=reads_or_makes_images,
-    ),
-]
+IMAGE_SIZE: Final = Field(
+    title="Image size",
+    description="width and height of input or generated images in pixels: 1024, 1024x768 or [1024, 768]",
+)
+IMAGE_SIZE_SHOWN: Final = Presentation(
+    "--image-size",
+    "main",
+    metavar="WxH",
+    default="the model's default size",
+    explanation="Activations grow with the image size.",
+    choices={size: f"{size[0]:,} × {size[1]:,}" for size in _SIZES},
+    shown_when=reads_or_makes_images,
+)
 
 
 class Diffusion(Spec):

@@ -752,6 +752,50 @@ def check_given(workload: object, model: Architecture | None) -> None:
         rules.check(workload, model=model)
 
 
+_PIPELINE_LIMITS: Final[tuple[tuple[str, tuple[object, ...], str], ...]] = (
+    ("profile", (DEFAULT,), f"image pipelines are trained by diffusers only, which the profile {DEFAULT} stands for"),
+    ("alignment.method", ("none",), "a pipeline makes images, and preference tuning of these is not estimated"),
+    ("trainable", ((),), "a denoiser is trained as a whole or by adapters"),
+    ("compute", (*_PRECISIONS, "tf32"), "fp8 training of a denoiser is not estimated: choose amp-bf16"),
+    ("weights", (None, *BASE_FORMATS["full"]), "a denoiser with quantized weights is not estimated in training"),
+    ("method", ("full", "lora"), "QLoRA of a denoiser is not estimated: choose lora with checkpointing"),
+    ("lora.dora", (False, None), "DoRA of a denoiser is not estimated: choose plain LoRA"),
+    ("activation_checkpointing", ("none", "full"), "diffusers checkpoints whole blocks: choose full or none"),
+    ("checkpoint_every", (1,), "diffusers checkpoints every block"),
+    ("attention", ("sdpa", "flash"), "diffusers trains with fused attention: choose sdpa or flash"),
+    ("loss", (None,), "the loss of a denoiser compares latent images and has no logits"),
+    ("parallel.zero", (0,), "sharded training of a pipeline is not estimated: each GPU holds a replica"),
+    ("parallel.offload", ("none",), "offloading in training of a pipeline is not estimated"),
+)
+"""Fields of a training workload with the values that a pipeline's denoiser can be trained with, and the reason."""
+
+
+def _is_pipeline(model: Architecture | None) -> bool:
+    return model is not None and model.kind == "diffusion"
+
+
+PIPELINE_RULES: Final = RuleSet(
+    *(
+        WorkloadRule(
+            (name, "model"),
+            lambda value, model, allowed=allowed: value in allowed or not _is_pipeline(model),
+            reason,
+            narrows=(name,),
+            remedies=({name: RESET},),
+        )
+        for name, allowed, reason in _PIPELINE_LIMITS
+    ),
+    WorkloadRule(
+        ("precomputed", "model"),
+        lambda value, model: value is None or model is None or _is_pipeline(model),
+        "only image pipelines have prompts and latent images that can be computed beforehand",
+        hint="Leave out --precompute.",
+        remedies=({"precomputed": None},),
+    ),
+    task="training",
+)
+"""Rules on the training of image pipelines."""
+
 STAGE_RULES: Final = RuleSet(
     WorkloadRule(
         ("parallel.pipeline_layers", "parallel.pipeline"),
@@ -1003,6 +1047,7 @@ _RULE_SETS: Final = (
     USED_RULES,
     ALIGNED_LENGTH_RULES,
     ALIGNED_USED_RULES,
+    PIPELINE_RULES,
     STAGE_RULES,
     COUNT_RULES,
     GROUP_RULES,

@@ -23,7 +23,7 @@ from planner.workload.choices import (
     Method,
     TrainedFormat,
 )
-from planner.workload.diffusion import ImageSizeField
+from planner.workload.diffusion import IMAGE_SIZE, IMAGE_SIZE_SHOWN, ImageSize, Precomputed
 from planner.workload.optimizers import (
     OPTIMIZERS,
     Optimizer,
@@ -33,7 +33,7 @@ from planner.workload.optimizers import (
     optimizer_titles,
 )
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
-from planner.workload.presentation import Presentation, doubling
+from planner.workload.presentation import Presentation, doubling, is_diffusion, is_not_diffusion
 from planner.workload.rules import TRAINING_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, TRAINERS, TrainerName
 
@@ -53,13 +53,19 @@ class Lora(Spec):
         ),
     ] = 16
     targets: Annotated[
-        Literal["all-linear"] | tuple[str, ...],
+        Literal["usual", "all-linear"] | tuple[str, ...],
         Field(
             title="Target modules",
             description="layers with adapters: all-linear (all but the output head), or names such as q_proj,v_proj",
         ),
-        Presentation("--lora-targets", "main", metavar="NAMES", mnemonic="g"),
-    ] = "all-linear"
+        Presentation(
+            "--lora-targets",
+            "main",
+            metavar="NAMES",
+            default="all-linear, or in an image pipeline the layers of diffusers' script",
+            mnemonic="g",
+        ),
+    ] = "usual"
     adapter_dtype: Annotated[
         Literal["fp32", "bf16"],
         Field(
@@ -91,11 +97,15 @@ class Lora(Spec):
         ),
     ] = False
 
+    def with_targets(self, usual: Literal["all-linear"] | tuple[str, ...]) -> "Lora":
+        """Return the adapters on the layers that they name, or on the `usual` ones."""
+        return self.replaced(targets=usual) if self.targets == "usual" else self
+
     @field_validator("targets", mode="before")
     @classmethod
     def split_names(cls, value: object) -> object:
         """Return the names in comma-separated text, and `all-linear` for a list with it; other values unchanged."""
-        if isinstance(value, str) and value != "all-linear":
+        if isinstance(value, str) and value not in ("usual", "all-linear"):
             value = tuple(part.strip() for part in value.split(",") if part.strip())
         if isinstance(value, list | tuple):
             if not value:
@@ -170,7 +180,9 @@ class Training(Spec):
             explanation="Separate several patterns with commas; all other parameters are frozen.",
             placeholder="all parameters",
             brief="{}",
-            shown_when=lambda context: not context.workload.adapts and not context.from_scratch,
+            shown_when=lambda context: (
+                not context.workload.adapts and not context.from_scratch and is_not_diffusion(context)
+            ),
         ),
     ] = ()
     optimizer: Annotated[
@@ -199,7 +211,9 @@ class Training(Spec):
         ),
     ] = None
     alignment: Annotated[
-        Alignment, Field(description="preference tuning or reinforcement learning"), Presentation(group="alignment")
+        Alignment,
+        Field(description="preference tuning or reinforcement learning"),
+        Presentation(group="alignment", shown_when=is_not_diffusion),
     ] = Alignment.model_construct()
     gradient_clipping: Annotated[
         bool,
@@ -249,7 +263,7 @@ class Training(Spec):
             shown_when=lambda context: embeds_images(context.architecture),
         ),
     ] = None
-    image_size: ImageSizeField = None
+    image_size: Annotated[ImageSize | None, IMAGE_SIZE, IMAGE_SIZE_SHOWN] = None
     frozen_vision: Annotated[
         FrozenVision,
         Field(
@@ -264,6 +278,26 @@ class Training(Spec):
             shown_when=lambda context: embeds_images(context.architecture),
         ),
     ] = "none"
+    precomputed: Annotated[
+        Precomputed | None,
+        Field(
+            title="Computed beforehand",
+            description="inputs of a denoiser computed before training, so that the networks that make them are not on "
+            "the GPU: none, prompts (embedded prompts) or all (embedded prompts and latent images)",
+        ),
+        Presentation(
+            "--precompute",
+            "main",
+            default="prompts with a diffusion transformer, none with a U-Net, as in diffusers' scripts",
+            explanation="Text encoders and autoencoder leave the GPU once they have run for all prompts and images.",
+            choices={
+                "none": "Nothing",
+                "prompts": "Embedded prompts",
+                "all": "Embedded prompts and latent images",
+            },
+            shown_when=is_diffusion,
+        ),
+    ] = None
     sequence_length: Annotated[
         int | None,
         Field(ge=1, le=100_000_000, title="Sequence length", description="number of tokens in each sequence"),
@@ -324,6 +358,7 @@ class Training(Spec):
             default="full-logits, or the software's own",
             explanation="Computing full logits needs several tensors of tokens × vocabulary.",
             choices=LOSS_TITLES,
+            shown_when=is_not_diffusion,
         ),
     ] = None
     loss_chunks: Annotated[

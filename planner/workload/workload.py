@@ -8,7 +8,7 @@ from planner.base import Spec, unknown_name_error
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, SchemeFamily
 from planner.models.architecture import embeds_images
 from planner.workload.choices import ATTENTION_TITLES, SERVED_RANK, Attention
-from planner.workload.diffusion import Diffusion, ImageSizeField, known_weight_format
+from planner.workload.diffusion import IMAGE_SIZE, IMAGE_SIZE_SHOWN, Diffusion, ImageSize, known_weight_format
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
 from planner.workload.presentation import (
     FieldContext,
@@ -263,7 +263,7 @@ class Inference(Spec):
             brief="{} layers on the GPU",
         ),
     ] = None
-    image_size: ImageSizeField = None
+    image_size: Annotated[ImageSize | None, IMAGE_SIZE, IMAGE_SIZE_SHOWN._replace(mnemonic="z")] = None
     images: Annotated[
         int | None,
         Field(

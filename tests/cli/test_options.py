@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from planner.cli.options import add_workload_options, default_option_texts, read_workload, workload_from_arguments
+from planner.cli.options import (
+    add_workload_options,
+    default_option_texts,
+    naming_options,
+    option_text,
+    read_workload,
+    workload_from_arguments,
+)
 from planner.cli.parser import Parser
 from planner.errors import PlannerError, SpecError
 from planner.workload.training import Lora
@@ -199,10 +206,25 @@ def test_defaults_that_were_used_are_told_as_options():
 
 def test_defaults_beside_what_was_given_of_the_same_part_are_told():
     asked = Training(method="lora", lora=Lora(dora=True))
-    assert "--lora-rank 16 --lora-targets all-linear" in " ".join(default_option_texts(asked, asked))
+    assert "--lora-rank 16 --lora-targets usual" in " ".join(default_option_texts(asked, asked))
 
 
 def test_errors_carry_the_field():
     with pytest.raises(SpecError) as raised:
         _workload("--batch", "0")
     assert raised.value.field == "--batch"
+
+
+def test_an_option_of_two_fields_is_that_of_the_task():
+    trained = _workload("--task", "training", "--method", "lora", "--lora-rank", "4", "--lora-targets", "to_q,to_k")
+    assert trained.lora == Lora(rank=4, targets=("to_q", "to_k"))
+    served = _workload("--profile", "vllm", "--lora-slots", "2", "--lora-rank", "32")
+    assert (served.adapters.slots, served.adapters.rank) == (2, 32)
+    error = naming_options(SpecError("lora.targets", "no linear layer has this name"))
+    assert error.field == "--lora-targets"
+
+
+def test_several_values_are_written_as_an_option_takes_them():
+    assert option_text("workload.image_size", (1024, 768)) == "--image-size 1024x768"
+    assert option_text("workload.lora.targets", ("to_q", "to_out.0")) == "--lora-targets to_q,to_out.0"
+    assert option_text("workload.lora.targets", "all-linear") == "--lora-targets all-linear"

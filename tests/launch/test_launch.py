@@ -153,6 +153,13 @@ def test_what_cannot_run_so_is_refused_by_name(plan, program, place, message):
         launch_settings(plan, CATALOG, program, place)
 
 
+def test_the_training_of_a_pipeline_has_a_script_of_its_own():
+    model = planner.ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5")
+    plan = planner.Plan(model=model, workload=planner.Training(), gpu="rtx-4090")
+    with pytest.raises(SpecError, match="training of image pipelines"):
+        launch_settings(plan, CATALOG, "trl")
+
+
 def test_a_traced_module_has_no_settings_and_a_correction_is_named():
     traced = planner.ModelChoice.of_trace(facts_of(two_steps(2**30, traced_training())))
     with pytest.raises(SpecError, match="a script of its own"):

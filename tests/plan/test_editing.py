@@ -213,7 +213,7 @@ def test_another_model_keeps_the_settings_that_it_supports(catalog):
     resolved = resolve_conflicts(
         plan_of(workload, count=8), {"model": ModelChoice(id="openai-community/gpt2")}, catalog
     )
-    assert resolved.plan.workload.lora == Lora(rank=8, targets="all-linear")
+    assert resolved.plan.workload.lora == Lora(rank=8)
     assert set(resolved.adjustments) == {"parallel.tensor", "lora.targets"}
 
 
@@ -282,15 +282,16 @@ def test_choosing_one_card_removes_unequal_cards(catalog, answer, cards):
     assert resolved.plan.workload.gpus == ()
 
 
-def test_a_model_that_cannot_be_trained_switches_to_inference(catalog):
+def test_a_pipeline_is_trained_with_what_it_has(catalog):
     pipeline = ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5")
-    before = plan_of(Training(other_processes_bytes=5))
+    before = plan_of(Training(other_processes_bytes=5, method="qlora", loss="chunked"))
     resolved = resolve_conflicts(before, {"model": pipeline}, catalog)
-    assert resolved.plan.workload == Inference(other_processes_bytes=5)
-    assert resolved.adjustments == ("task",)
-    assert adjustments_sentence(resolved.adjustments, resolved.plan.workload) == "Also changed: task to inference."
-    with pytest.raises(SpecError, match="cannot be estimated by a formula"):
-        resolve_conflicts(plan_of(Training(), model=pipeline), {"workload.micro_batch": 2}, catalog)
+    assert resolved.plan.workload == Training(other_processes_bytes=5)
+    assert resolved.adjustments == ("method", "loss")
+    sentence = adjustments_sentence(resolved.adjustments, resolved.plan.workload)
+    assert sentence == "Also changed: method to Full fine-tuning, loss to default."
+    with pytest.raises(SpecError, match="QLoRA of a denoiser is not estimated"):
+        resolve_conflicts(plan_of(Training(), model=pipeline), {"workload.method": "qlora"}, catalog)
 
 
 MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
@@ -421,10 +422,22 @@ def test_all_parameters_give_way_to_an_adapter(catalog):
     assert (plan.workload.method, plan.workload.weights, plan.workload.sequence_length) == ("lora", None, 1024)
 
 
-def test_a_model_that_cannot_be_trained_is_refused(catalog):
-    pipeline = ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0")
-    with pytest.raises(SpecError, match="train"):
-        fine_tuned(catalog, pipeline)
+def test_a_pipeline_is_fine_tuned_by_the_first_adapter_that_fits(catalog):
+    model = ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0")
+    sdxl = fine_tuned(catalog, model).workload
+    assert (sdxl.method, sdxl.activation_checkpointing, sdxl.micro_batch) == ("lora", "none", 1)
+    # FLUX does not fit this card: what is left is the adapter that needs least, since QLoRA is not estimated.
+    flux = fine_tuned(catalog, ModelChoice(id="black-forest-labs/FLUX.1-dev")).workload
+    assert (flux.method, flux.activation_checkpointing, flux.micro_batch) == ("lora", "full", 1)
+
+
+def test_a_split_that_pipelines_do_not_have_fits_with_no_adapter(catalog):
+    model = ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0")
+    plan = Plan(model=model, workload=Training(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
+    fields = goal_fields(plan, "fine-tune", catalog)
+    assert (fields["workload.method"], fields["workload.micro_batch"]) == ("lora", 1)
+    with pytest.raises(SpecError, match="cannot be split across GPUs"):
+        resolve_conflicts(plan, fields, catalog)
 
 
 def test_every_goal_has_a_task():

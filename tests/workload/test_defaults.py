@@ -9,7 +9,7 @@ from planner.models.catalog import load_models
 from planner.paths import catalog_dir
 from planner.workload.defaults import resolve_parallel, with_defaults
 from planner.workload.parallel import Parallel
-from planner.workload.training import Training
+from planner.workload.training import Lora, Training
 from planner.workload.workload import Inference
 
 VIT = {
@@ -78,7 +78,9 @@ FLUX = CATALOG.model("black-forest-labs/FLUX.1-dev")
 
 def test_settings_that_pipelines_lack_are_refused():
     for workload, reason in (
-        (Training(), "cannot be estimated by a formula"),
+        (Training(image_size=1000), "not multiples of 16"),
+        (Training(method="qlora"), "QLoRA of a denoiser is not estimated"),
+        (Training(parallel=Parallel(tensor=1, zero=3)), "sharded training of a pipeline"),
         (Inference(profile="vllm"), "no diffusion pipeline runs in vLLM"),
         (Inference(image_size=1001), "not multiples of 16"),
         (Inference(attention="eager"), "estimated for U-Nets only"),
@@ -96,6 +98,29 @@ def test_unset_fields_are_filled_in_for_the_pipeline() -> None:
     assert isinstance(filled, Inference)
     assert (filled.image_size, filled.weights, filled.diffusion.text_weights) == ((1024, 1024), "fp16", "fp16")
     assert filled.diffusion.guidance is False
+
+
+def test_the_training_of_a_denoiser_starts_as_in_its_script() -> None:
+    sd15 = CATALOG.model("stable-diffusion-v1-5/stable-diffusion-v1-5")
+    filled = with_defaults(Training(method="lora"), sd15, 1)
+    assert isinstance(filled, Training)
+    assert (filled.weights, filled.image_size, filled.precomputed) == ("bf16", (512, 512), "none")
+    assert (filled.loss, filled.sequence_length, filled.optimizer_step) == (None, None, "fused")
+    assert filled.lora == Lora(rank=16, targets=("to_k", "to_q", "to_v", "to_out.0"))
+    named = Lora(targets=("attn1.to_q",), adapter_dtype="bf16")
+    assert with_defaults(Training(method="lora", lora=named), sd15, 1).lora == named
+    flux = with_defaults(Training(method="lora", lora=Lora(rank=4)), FLUX, 1)
+    assert isinstance(flux, Training)
+    assert flux.precomputed == "prompts"
+    assert flux.lora is not None
+    assert (flux.lora.rank, len(flux.lora.targets)) == (4, 12)
+    assert with_defaults(Training(method="lora"), small_llama(), 1).lora == Lora(targets="all-linear")
+    assert with_defaults(Training(precomputed="none"), FLUX, 1).weights == "fp32"
+
+
+def test_what_only_pipelines_compute_beforehand_is_refused_elsewhere() -> None:
+    with pytest.raises(SpecError, match="only image pipelines have prompts"):
+        with_defaults(Training(precomputed="all"), small_llama(), 1)
 
 
 LLAMA = small_llama(num_hidden_layers=6, num_attention_heads=4, num_key_value_heads=2)

@@ -26,6 +26,23 @@ from planner.workload.rules import (
 from planner.workload.workload import Inference, Training
 
 LLAMA = "meta-llama/Llama-3.2-1B"
+PIPELINE = "stable-diffusion-v1-5/stable-diffusion-v1-5"
+OF_PIPELINES = [
+    ({"task": "training", "profile": "liger", "loss": "full-logits"}, {"micro_batch": 2}),
+    ({"task": "training", "alignment": {"method": "dpo"}}, {"micro_batch": 2}),
+    ({"task": "training", "trainable": ["*norm*"]}, {"micro_batch": 2}),
+    ({"task": "training", "compute": "fp8"}, {"micro_batch": 2}),
+    ({"task": "training", "method": "lora", "weights": "int8"}, {"micro_batch": 2}),
+    ({"task": "training", "method": "qlora"}, {"micro_batch": 2}),
+    ({"task": "training", "method": "lora", "lora": {"dora": True}}, {"micro_batch": 2}),
+    ({"task": "training", "activation_checkpointing": "selective"}, {"micro_batch": 2}),
+    ({"task": "training", "activation_checkpointing": "full", "checkpoint_every": 2}, {"micro_batch": 2}),
+    ({"task": "training", "attention": "eager"}, {"micro_batch": 2}),
+    ({"task": "training", "loss": "chunked"}, {"micro_batch": 2}),
+    ({"task": "training", "parallel": {"zero": 3}}, {"micro_batch": 2}),
+    ({"task": "training", "parallel": {"zero": 3, "offload": "parameters"}}, {"micro_batch": 2}),
+]
+"""Training workloads that pipelines do not have, each with an edit of another field."""
 MIXTURE = "openai/gpt-oss-20b"
 
 # For each rule: a workload that is allowed, an answer with which the rule does not hold, the number of cards.
@@ -34,6 +51,7 @@ BROKEN = [
     ({"task": "training", "images": 1}, {"alignment.method": "dpo"}, 1),
     ({"task": "training", "images": 1}, {"parallel.tensor": 2}, 2),
     ({"task": "training", "method": "lora", "lora": {"rank": 8}}, {"method": "full"}, 1),
+    ({"task": "training", "precomputed": "all"}, {"micro_batch": 2}, 1),
     ({"task": "inference", "profile": "vllm", "common_prefix": 512}, {"profile": "hf"}, 1),
     (
         {"task": "inference", "profile": "vllm", "common_prefix": 512, "context_length": 1024},
@@ -197,6 +215,17 @@ def architecture(catalog):
     return catalog.models.model(LLAMA)
 
 
+@pytest.mark.parametrize(("before", "answer"), OF_PIPELINES, ids=[str(before) for before, _ in OF_PIPELINES])
+def test_what_pipelines_cannot_be_trained_with_is_refused_and_reset(catalog, before, answer):
+    model = catalog.models.model(PIPELINE)
+    with pytest.raises(SpecError):
+        with_defaults(made(before), model, 8)
+    plan = Plan(model=ModelChoice(id=LLAMA), workload=made(before), gpu="h100-sxm5-80gb", count=8)
+    moved = resolve_conflicts(plan, {"model": ModelChoice(id=PIPELINE)}, catalog)
+    assert isinstance(with_defaults(moved.plan.workload, model, 8), Training)
+    assert moved.adjustments
+
+
 @pytest.mark.parametrize(("before", "answer", "count"), BROKEN, ids=[str(answer) for _, answer, _ in BROKEN])
 def test_a_rule_is_refused_and_obeyed(catalog, before, answer, count):
     model = MIXTURE if "cpu_moe_layers" in before.get("engine", {}) else LLAMA
@@ -219,8 +248,10 @@ def test_a_rule_is_refused_and_obeyed(catalog, before, answer, count):
         assert (resolved.plan.count if name == "count" else field_reader(resolved.plan.workload)(name)) == value
 
 
-def test_every_rule_is_tried(architecture):
+def test_every_rule_is_tried(architecture, catalog):
     tried = [rule for before, answer, count in BROKEN for rule in broken_rules(before, answer, count, architecture)]
+    pipeline = catalog.models.model(PIPELINE)
+    tried += [rule for before, answer in OF_PIPELINES for rule in broken_rules(before, answer, 8, pipeline)]
     assert [rule.fields for rule in ALL_RULES if rule not in tried] == []
 
 

@@ -102,7 +102,11 @@ class ListField(Field):
 _ALL_LINEAR: Final = "all-linear"
 _ALL_LINEAR_TITLE: Final = "All linear layers"
 # Common choices, offered if the model has layers with these names.
-_COMMON_TARGETS: Final = (("q_proj", "v_proj"), ("q_proj", "k_proj", "v_proj", "o_proj"))
+_COMMON_TARGETS: Final = (
+    ("q_proj", "v_proj"),
+    ("q_proj", "k_proj", "v_proj", "o_proj"),
+    ("to_k", "to_q", "to_v", "to_out.0"),
+)
 
 
 def target_choices(architecture: Architecture | None) -> Sequence[Choice]:
@@ -134,11 +138,12 @@ def linear_names(architecture: Architecture | None) -> tuple[str, ...]:
     """Return the last part of each linear layer's name in the model."""
     if architecture is None:
         return ()
-    from planner.memory.training.adapters.trained import is_linear  # only needed when the list of layers opens
+    from planner.memory.training.adapters.trained import is_linear, layer_name  # needed when the list of layers opens
 
-    layers = (group.layer for stack in architecture.stacks for group in stack.groups)
-    tensors = (tensor for layer in layers for tensor in layer.tensors if is_linear(tensor))
-    return tuple(dict.fromkeys(tensor.name.removesuffix(".weight").rpartition(".")[2] for tensor in tensors))
+    layers = (group.layer.tensors for stack in architecture.stacks for group in stack.groups)
+    denoisers = (part.tensors for part in architecture.components if part.part == "denoiser")
+    tensors = (tensor for part in (*layers, *denoisers) for tensor in part if is_linear(tensor))
+    return tuple(dict.fromkeys(layer_name(tensor.name) for tensor in tensors))
 
 
 _LARGEST_SIZE: Final = 1024 * TIB

@@ -25,6 +25,7 @@ from planner.present import format as fmt
 from planner.present.plan.parallel import batch_note, parallelism_summary
 from planner.present.plan.settings import offered_choices, settings_summary, title_in_sentence
 from planner.workload.choices import Task
+from planner.workload.defaults import usual_targets
 from planner.workload.fields import TASKS, WorkloadField, fields_of
 from planner.workload.parallel import DEGREES
 from planner.workload.presentation import GROUPS, FieldContext, Group
@@ -32,6 +33,7 @@ from planner.workload.rules import field_reader
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
+_TARGETS = "lora.targets"
 _WIDEST_LABEL = "Compute precision"
 _WIDEST_HEADING = "Attention and logits"
 
@@ -129,7 +131,8 @@ class Questions(QWidget):
             part.section.set_summary(_section_summary(part.group, asked, situation))
 
     def _show_field(self, field: WorkloadField, situation: FieldContext, evaluation: Evaluation) -> None:
-        input_widget, value = self._inputs[field.name], field_value(evaluation.plan.workload, field.name)
+        shown = evaluation.workload if field.name == _TARGETS else evaluation.plan.workload
+        input_widget, value = self._inputs[field.name], field_value(shown, field.name)
         if isinstance(input_widget, ChoiceField):
             offered = tuple(offered_choices(field, situation, value).items())
             if offered != self._offered.get(field.name):
@@ -148,7 +151,7 @@ class Questions(QWidget):
         part.form.add(
             label_of(field),
             input_widget,
-            lambda: field_value(self._defaults, name),
+            lambda: self._default_value(name),
             tooltip_of(field),
             line=part.lines[name],
         )
@@ -160,6 +163,13 @@ class Questions(QWidget):
             ),
             partial(self._error_with_valid_degrees, name, step),
         )
+
+    def _default_value(self, name: str) -> object:
+        """Return the value with which the field `name` starts; the targets of adapters are those of the model."""
+        architecture = self.workspace.evaluation.architecture
+        if name == _TARGETS and architecture is not None:
+            return usual_targets(architecture)
+        return field_value(self._defaults, name)
 
     def _settled_degrees(self, name: str, value: object) -> dict[str, object]:
         """Return the degrees that the software chose, from which a sharing that is set by hand starts."""

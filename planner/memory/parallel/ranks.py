@@ -76,7 +76,7 @@ def rank_timelines(
     )
     timeline_of: Callable[[Rank], PhaseSnapshots]
     if isinstance(workload, Training):
-        trainer = training_memory(workload.profile)
+        trainer = training_memory(workload.profile, architecture)
         strategy = trainer.sharding_strategy(workload)
         timeline_of = partial(_training_timeline, workload, trainer, strategy, buffers, card_class)
     else:

@@ -19,7 +19,7 @@ _PIPELINES = "diffusers"
 def memory_of(architecture: Architecture, workload: Training | Inference) -> SoftwareMemory[Any]:
     """Return the memory behavior of the program that runs `workload` (defaults filled in)."""
     if isinstance(workload, Training):
-        return training_memory(workload.profile)
+        return training_memory(workload.profile, architecture)
     return serving_memory(workload.profile, architecture)
 
 
@@ -30,14 +30,15 @@ def serving_memory(name: str | None, architecture: Architecture | None = None) -
     return program
 
 
-def training_memory(name: str) -> "TrainingMemory":
-    """Return the memory behavior of the program `name` when it trains a model.
+def training_memory(name: str, architecture: Architecture | None = None) -> "TrainingMemory":
+    """Return the memory behavior of the program `name` when it trains a model; of a pipeline that of diffusers.
 
     A program that also serves has a separate module for it, since the formulas of training take long to
     import. One without a module trains as plain PyTorch does.
     """
     software = SOFTWARE[name]
-    module = f"{software.module}_training" if software.serving else software.module
+    module = _PIPELINES if architecture and architecture.kind == "diffusion" else software.module
+    module = f"{module}_training" if software.serving else module
     program: TrainingMemory | None = program_behavior(__name__, module, "TRAINING")
     return program or program_behavior(__name__, "pytorch", "TRAINING")
 

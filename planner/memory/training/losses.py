@@ -87,7 +87,7 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
     """
     if not head.width:
-        return _WITHOUT_HEAD
+        return WITHOUT_HEAD
     per_forward, per_backward = loss_bytes_per_logit(architecture, precision)
 
     def deferred_term(per_logit: int) -> DeferredTerm:
@@ -113,7 +113,7 @@ def deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...], 
 
 
 _NO_LOGITS: Final = deferred_logits(0, "0", (), "a network without an output head")
-_WITHOUT_HEAD: Final = LossMemory(_NO_LOGITS, _NO_LOGITS, _NO_LOGITS, _NO_LOGITS, _NO_HEAD)
+WITHOUT_HEAD: Final = LossMemory(_NO_LOGITS, _NO_LOGITS, _NO_LOGITS, _NO_LOGITS, _NO_HEAD)
 
 
 def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> LossMemory:

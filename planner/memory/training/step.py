@@ -223,7 +223,7 @@ def training_step(setup: TrainingSetup, workload: Training, selective_source: st
     moments = (
         *_forward_and_loss_moments(setup, every_activation),
         *_backward_moments(setup, every_activation, activations),
-        *_optimizer_step_moments(setup, workload),
+        *optimizer_step_moments(setup, workload),
     )
     return StepMoments(setup, moments, unsplit_bytes)
 
@@ -289,7 +289,7 @@ def _backward_moments(
     return moments
 
 
-def _optimizer_step_moments(setup: TrainingSetup, workload: Training) -> list[Moment]:
+def optimizer_step_moments(setup: TrainingSetup, workload: Training) -> list[Moment]:
     """Return gradient clipping, if enabled, and the optimizer's update."""
     gradients, optimizer = setup.gradients.all, setup.optimizer
     explanation = "the optimizer updates the parameters: gradients and optimizer states are in memory"

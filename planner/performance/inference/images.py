@@ -50,14 +50,10 @@ def pipeline_counts(architecture: Architecture, workload: Inference, steps: int 
     denoiser, decoder = find_networks(architecture.components)
     width, height = workload.image_size or (denoiser.sample_size * decoder.scale,) * 2
     size = (height // decoder.scale, width // decoder.scale)
-    text = max(
-        [_prompt_tokens(part) for part in architecture.components if part.part == "text"], default=_PROMPT_TOKENS
-    )
+    text = max([prompt_tokens(part) for part in architecture.components if part.part == "text"], default=_PROMPT_TOKENS)
     one, last = denoiser_counts(denoiser, *size, text), decoder_counts(decoder, *size)
     each = steps * (2 if workload.diffusion.guidance else 1)
-    encoders = sum(
-        2 * part.parameters * _prompt_tokens(part) for part in architecture.components if part.part == "text"
-    )
+    encoders = sum(2 * part.parameters * prompt_tokens(part) for part in architecture.components if part.part == "text")
     flops, elements = each * one.flops + last.flops + encoders, each * one.elements + last.elements
     return OperationCounts(flops, elements, "diffusion", steps * one.calls + last.calls)
 
@@ -67,7 +63,8 @@ def batch_counts(counts: OperationCounts, images: int) -> OperationCounts:
     return counts._replace(flops=images * counts.flops, elements=images * counts.elements)
 
 
-def _prompt_tokens(part: Component) -> int:
+def prompt_tokens(part: Component) -> int:
+    """Return the tokens of a prompt in a text encoder, padding included."""
     return part.tokens or _PROMPT_TOKENS
 
 
@@ -102,6 +99,12 @@ def denoiser_counts(network: Denoiser, height: int, width: int, text_tokens: int
 def decoder_counts(decoder: ImageDecoder, height: int, width: int) -> OperationCounts:
     """Return the operation counts of decoding one latent image of `height` × `width`."""
     return _summed_counts(_decoder_module_counts(decoder, height * width))
+
+
+@lru_cache(maxsize=256)
+def encoder_counts(decoder: ImageDecoder, height: int, width: int) -> OperationCounts:
+    """Return the operation counts of the encoder that mirrors `decoder`, for a latent image of `height` × `width`."""
+    return _summed_counts(_encoder_module_counts(decoder, height * width))
 
 
 def _summed_counts(parts: Iterator[ModuleCounts]) -> OperationCounts:
@@ -183,12 +186,31 @@ def _block_counts(blocks: int, tokens: int, macs_per_token: int, outputs: int, h
     return ModuleCounts(macs, blocks * tokens * outputs, blocks * _BLOCK_CALLS)
 
 
+def _encoder_module_counts(decoder: ImageDecoder, pixels: int) -> Iterator[ModuleCounts]:
+    width, size = decoder.channels[0], float(pixels * decoder.scale**2)
+    yield ModuleCounts(_KERNEL_WEIGHTS * 3 * width * size, width * size)
+    for level, channels in enumerate(decoder.channels):
+        for _ in range(decoder.layers):
+            yield _resnet_counts(width, channels, size)
+            width = channels
+        if level < len(decoder.channels) - 1:
+            size /= 4
+            yield _resize_counts(channels, size)
+    yield from _middle_counts(width, pixels)
+    yield ModuleCounts(_KERNEL_WEIGHTS * 2 * decoder.latent_channels * width * size, 2 * decoder.latent_channels * size)
+
+
+def _middle_counts(width: int, pixels: int) -> Iterator[ModuleCounts]:
+    """Yield the counts of an autoencoder's middle: attention with one head between two convolution blocks."""
+    yield _resnet_counts(width, width, pixels)
+    yield ModuleCounts(pixels * (4 * width**2 + 2 * pixels * width), 5 * width * pixels)
+    yield _resnet_counts(width, width, pixels)
+
+
 def _decoder_module_counts(decoder: ImageDecoder, pixels: int) -> Iterator[ModuleCounts]:
     deepest = decoder.channels[-1]
     yield ModuleCounts(_KERNEL_WEIGHTS * decoder.latent_channels * deepest * pixels, deepest * pixels)
-    yield _resnet_counts(deepest, deepest, pixels)
-    yield ModuleCounts(pixels * (4 * deepest**2 + 2 * pixels * deepest), 5 * deepest * pixels)
-    yield _resnet_counts(deepest, deepest, pixels)
+    yield from _middle_counts(deepest, pixels)
     width, size = deepest, float(pixels)
     for level, channels in reversed(list(enumerate(decoder.channels))):
         for _ in range(decoder.layers + 1):

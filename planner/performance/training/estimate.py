@@ -1,6 +1,7 @@
 """Time of a training step on the chosen GPUs: its interval, its terms with formulas, and what limits it."""
 
 from collections.abc import Iterator
+from math import inf
 from typing import Final
 
 from planner.hardware.gpu import Gpu
@@ -20,11 +21,11 @@ from planner.performance.flops import ForwardWork
 from planner.performance.result import Basis, Bound, TimeResult, TimeTerm, TimeTermName
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.performance.training.compute import DEQUANTISED_SHARE, GpuRates, wide_format
+from planner.performance.training.pipelines import pipeline_step_time
 from planner.performance.training.step import OverlappedTransfer, TrainingStep, training_step_on
 from planner.workload.defaults import as_trained
 from planner.workload.training import Training
 
-_DIFFUSION: Final = "Training of diffusion pipelines is not supported."
 _SERVER: Final = "A parameter server would take {:.2g} s to sum the gradients, instead of {:.2g} s with collectives."
 _SLOWEST: Final = "All GPUs wait for the slowest: the time is that of the {name}."
 
@@ -41,10 +42,15 @@ def training_time(
     A measured speed in `setting` replaces the estimate, scaled by the ratio of the two estimates if it was measured on
     other GPUs, of the kind `measured_on`.
     """
-    if architecture.kind == "diffusion":
-        return _unsupported_result(_DIFFUSION)
     if not cards:
         return _unsupported_result("No GPU is chosen.")
+    count = sum([number for _, number in cards])
+    notes = (_SLOWEST,) if len(cards) > 1 else ()
+    if architecture.kind == "diffusion":
+        times = [(gpu, pipeline_step_time(architecture, workload, gpu, count, setting)) for gpu, _ in cards]
+        gpu, estimated = max(times, key=lambda found: found[1].seconds or inf)
+        estimated = estimated.evolve(notes=(*(note.format(name=gpu.name) for note in notes), *estimated.notes))
+        return _with_measurement(architecture, workload, setting, estimated, (gpu, count), measured_on)
     architecture = as_trained(architecture, workload)
     steps = [(gpu, training_step_on(architecture, workload, gpu, setting)) for gpu, _ in cards]
     for _, step in steps:
@@ -52,13 +58,24 @@ def training_time(
             return _unsupported_result(step)
     whole = [(gpu, step) for gpu, step in steps if isinstance(step, TrainingStep)]
     gpu, slowest = max(whole, key=lambda found: found[1].seconds)
-    count = sum([number for _, number in cards])
-    notes = (_SLOWEST.format(name=gpu.name),) if len(cards) > 1 else ()
-    estimated = _time_result(architecture, workload, gpu, count, slowest, setting, notes)
-    if setting.measured is None:
+    slow = tuple(note.format(name=gpu.name) for note in notes)
+    estimated = _time_result(architecture, workload, gpu, count, slowest, setting, slow)
+    return _with_measurement(architecture, workload, setting, estimated, (gpu, count), measured_on)
+
+
+def _with_measurement(
+    architecture: Architecture,
+    workload: Training,
+    setting: TimeSetting,
+    estimated: TimeResult,
+    cards: tuple[Gpu, int],
+    measured_on: Gpu | None,
+) -> TimeResult:
+    """Return `estimated`, the estimate for `cards`, scaled to the measured speed in `setting` if there is one."""
+    if setting.measured is None or estimated.seconds is None:
         return estimated
     return _scaled_to_measurement(
-        architecture, workload, setting, setting.measured, estimated, (gpu, count), measured_on or gpu
+        architecture, workload, setting, setting.measured, estimated, cards, measured_on or cards[0]
     )
 
 
@@ -147,7 +164,7 @@ def _scaled_to_measurement(
     measured_on: Gpu,
 ) -> TimeResult:
     """Return `estimated`, the estimate for `cards`, scaled to the measured speed."""
-    if measured.unit == "tokens/s" and architecture.fixed_length is not None:
+    if measured.unit == "tokens/s" and not architecture.has_variable_length:
         return _unsupported_result(
             "The measured speed is in tokens/s, but this model does not read tokens: use samples/s."
         )

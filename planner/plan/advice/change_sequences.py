@@ -46,7 +46,8 @@ def plan_sequences(
 
 
 def _training_sequences(workload: Training) -> Iterator[ChangeSequence]:
-    """Yield the changes to smaller micro-batches and to shorter sequences."""
+    """Yield the changes to smaller micro-batches and to shorter sequences or smaller images."""
+    item = "sequence" if workload.precomputed is None else "image"
     total = workload.micro_batch * workload.gradient_accumulation
     divisors = [size for size in range(workload.micro_batch - 1, 0, -1) if workload.micro_batch % size == 0]
 
@@ -61,10 +62,13 @@ def _training_sequences(workload: Training) -> Iterator[ChangeSequence]:
             cost="time",
             slower_by_about=None,
             costs="lower utilization with smaller passes",
-            keeps=f"{total:,} sequences per GPU and optimizer step",
+            keeps=f"{total:,} {item}s per GPU and optimizer step",
         )
 
     yield ChangeSequence("batch", divisors, change_to_micro_batch)
+    if workload.precomputed is not None:
+        yield smaller_images(workload)
+        return
     yield from alignment_sequences(workload)
     yield _shorter_input_changes(
         "sequence_length", workload.sequence_length or 1, "sequences", "longer sequences are truncated"

@@ -8,7 +8,7 @@ from planner.plan.advice.search import ChangedPlan, ChangeSearch
 from planner.plan.evaluate import evaluate
 from planner.workload.software.transformers import TRANSFORMERS
 from planner.workload.software.vllm import VLLM
-from planner.workload.workload import Inference, Workload
+from planner.workload.workload import Inference, Training, Workload
 
 _HALF: Final = "16 bits are half of fp32's bits; checkpoints are trained and published in 16 bits"
 _LLM_INT8: Final = (
@@ -211,17 +211,18 @@ PIPELINE_CHANGES: Final[tuple[PlanChange, ...]] = (
 )
 
 
-def smaller_images(workload: Inference) -> ChangeSequence:
+def smaller_images(workload: Inference | Training) -> ChangeSequence:
     """Return the changes to smaller images with nearly the same aspect ratio, the largest first."""
     width, height = workload.image_size or (_MIN_PIXELS, _MIN_PIXELS)
     longer = max(width, height)
+    verb = "Generate" if isinstance(workload, Inference) else "Train on"
 
     def change_to_image_size(side: int) -> PlanChange:
         size = (_scaled_side(width, side, longer), _scaled_side(height, side, longer))
         return PlanChange(
             name=f"images of {size[0]:,} × {size[1]:,} pixels",
             lever="length",
-            sentence=f"Generate images of {size[0]:,} × {size[1]:,} pixels instead of {width:,} × {height:,}.",
+            sentence=f"{verb} images of {size[0]:,} × {size[1]:,} pixels instead of {width:,} × {height:,}.",
             source="this plan's own estimate with fewer pixels",
             settings={"image_size": f"{size[0]}x{size[1]}"},
             cost="less",

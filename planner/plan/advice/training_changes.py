@@ -28,6 +28,10 @@ _AUTOCAST: Final = "Micikevicius et al. 2018, arXiv 1710.03740: mixed precision 
 _CHUNKED: Final = "torchtune CEWithChunkedOutputLoss: the same loss, for a part of the tokens at a time"
 _LORA: Final = "Biderman et al. 2024, arXiv 2405.09673: LoRA learns less than full training, and forgets less"
 _QLORA: Final = "Dettmers et al. 2023, arXiv 2305.14314: adapters on NF4 weights match adapters on 16-bit weights"
+_BEFOREHAND: Final = (
+    "diffusers examples: train_text_to_image_sdxl.py computes both beforehand, train_dreambooth_lora_flux.py the "
+    "prompts, and with --cache_latents the latent images"
+)
 _QLORA_TIME: Final = "Lightning AI, Insights from hundreds of experiments: QLoRA took 39 % longer than LoRA"
 
 _ADAMW_32: Final = ("adamw", "adamw-32bit-bnb", "paged-adamw-32bit")
@@ -126,6 +130,17 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
         settings={"optimizer": "sgd"},
         applies={"optimizer": ("sgd-momentum",)},
         risk="real",
+    ),
+    PlanChange(
+        name="prompts and latent images computed beforehand",
+        lever="components",
+        sentence="Run text encoders and autoencoder once for all images, and free them before training.",
+        source=_BEFOREHAND,
+        settings={"precomputed": "all"},
+        applies={"precomputed": ("none", "prompts")},
+        cost="less",
+        costs="no new crops or captions in later epochs",
+        keeps="the mathematical result for the same crops and captions",
     ),
     PlanChange(
         name="selective checkpointing",

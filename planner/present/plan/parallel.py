@@ -91,8 +91,11 @@ def batch_note(workload: Workload) -> str:
 def chosen_sharing_sentences(evaluation: Evaluation) -> str:
     """Return the sharing that was chosen and why, and the verdict as replicas; empty if the plan sets its own.
 
-    Without a card nothing is chosen yet, and the sentence states that.
+    Without a card nothing is chosen yet, and the sentence states that. Of pipelines, which no program shares, nothing
+    is said.
     """
+    if evaluation.architecture is not None and evaluation.architecture.kind == "diffusion":
+        return ""
     chosen, workload, plan = evaluation.sharing, evaluation.workload, evaluation.plan
     software = SOFTWARE[workload.profile or DEFAULT].brief_title
     if evaluation.architecture is not None and not evaluation.cards and plan.workload.parallel.is_open_for(plan.count):

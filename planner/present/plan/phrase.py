@@ -121,6 +121,8 @@ def workload_phrase(workload: Workload) -> str:
 def _training_workload_parts(workload: Training) -> list[str]:
     """Return the parts of the phrase for a training workload."""
     tokens = _tokens_text(workload.micro_batch, workload.sequence_length)
+    if workload.precomputed is not None:
+        tokens = _pixels_text(workload.micro_batch, workload.image_size or (0, 0))
     aligned = workload.alignment.method
     method = METHOD_TITLES[workload.method]
     if aligned != "none":
@@ -168,17 +170,21 @@ def _weights_phrase(weights: str | None) -> str:
 
 def _image_parts(workload: Inference) -> list[str]:
     """Return the parts of the phrase for a diffusion pipeline's workload."""
-    width, height = workload.image_size or (0, 0)
     settings = workload.diffusion
     parts = [
         "images",
-        f"{fmt.count_of(workload.batch, fmt.integer(width))} × {fmt.integer(height)} pixels",
+        _pixels_text(workload.batch, workload.image_size or (0, 0)),
         workload.weights or workload.compute,
     ]
     parts += ["text encoders in " + settings.text_weights] if settings.text_weights not in (None, parts[-1]) else []
     parts += [] if settings.guidance else ["one pass per step"]
     parts += [f"{settings.offload} offload"] if settings.offload != "none" else []
     return parts + [what for what, on in _DECODING if getattr(settings, on)]
+
+
+def _pixels_text(images: int, size: tuple[int, int]) -> str:
+    """Return the number and size of images: `4 × 1,024 × 1,024 pixels`."""
+    return f"{fmt.count_of(images, fmt.integer(size[0]))} × {fmt.integer(size[1])} pixels"
 
 
 def _tokens_text(sequences: int, length: int | None) -> str:

@@ -151,8 +151,6 @@ def _summary_part_text(field: WorkloadField, value: FieldValue, context: FieldCo
 
 def _new_value_text(name: str, workload: Workload) -> str:
     """Return the value of an adjusted field as text."""
-    if name == "task":
-        return workload.task
     value = field_reader(workload)(name)
     return fmt.yes_no(value) if isinstance(value, bool) else field_value_text(find_field(name, workload.task), value)
 

@@ -45,6 +45,7 @@ PLANS = {
     "autoawq": (LLAMA, Inference(profile="autoawq"), 1),
     "gpt-fast": (LLAMA, Inference(profile="gpt-fast"), 1),
     "images": (SDXL, Inference(), 1),
+    "denoiser": (SDXL, Training(method="lora"), 1),
     "seeing": (SEEING, Inference(), 1),
     "learning to see": (SEEING, Training(images=1, frozen_vision="tower"), 1),
     "image encoder": ("google/vit-base-patch16-224", Training(), 1),

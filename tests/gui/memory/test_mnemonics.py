@@ -26,10 +26,12 @@ PLANS = {
     "vllm": (Inference(profile="vllm"), 1),
     "llama.cpp": (Inference(profile="llama.cpp"), 1),
     "images": (Inference(), 1),
+    "denoiser": (Training(method="lora"), 1),
     "vision": (Inference(), 1),
     "unequal": (Inference(gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))), 2),
 }
-MODELS = {"images": "stabilityai/stable-diffusion-xl-base-1.0", "vision": "Qwen/Qwen2-VL-7B-Instruct"}
+SDXL = "stabilityai/stable-diffusion-xl-base-1.0"
+MODELS = {"images": SDXL, "denoiser": SDXL, "vision": "Qwen/Qwen2-VL-7B-Instruct"}
 
 
 def mnemonics(tab: MemoryTab) -> dict[str, list[str]]:

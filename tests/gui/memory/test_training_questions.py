@@ -142,7 +142,7 @@ def test_targets_are_those_of_the_network_and_can_be_typed(training: MemoryTab, 
     assert workload(training).lora == Lora(targets=("k_proj", "down_proj"))
     assert linear_names(catalog.models.model("openai-community/gpt2")) == ("c_attn", "c_proj", "c_fc")
     training.controls.subject.model.edited.emit("openai-community/gpt2")
-    assert workload(training).lora == Lora(targets="all-linear")
+    assert workload(training).lora == Lora()
 
 
 def test_every_optimizer_and_every_software_can_be_chosen(training: MemoryTab, catalog):

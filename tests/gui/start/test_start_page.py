@@ -130,11 +130,11 @@ def test_without_a_model_it_is_asked_for(page: StartPage):
     assert page.model.problem == ""
 
 
-def test_a_model_that_cannot_be_trained_is_refused_at_the_field(page: StartPage):
+def test_a_model_that_cannot_be_planned_is_refused_at_the_field(page: StartPage):
     page.doors.choose("fine-tune")
-    page.model.choose("stabilityai/stable-diffusion-xl-base-1.0")
+    page.model.choose("resnet-50")
     page.show_result()
-    assert "train" in page.model.problem
+    assert "no model with the id" in page.model.problem
     assert page.workspace.plan == SAMPLE_PLAN
 
 

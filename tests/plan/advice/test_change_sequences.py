@@ -75,3 +75,16 @@ def test_a_context_stays_as_long_as_its_prompt(catalog):
     sequences = plan_sequences(plan, evaluation.workload, evaluation.architecture, 8)
     contexts = next(sequence for sequence in sequences if sequence.lever == "length")
     assert min(contexts.values) == evaluation.workload.prompt_length == 4_096
+
+
+def test_the_training_of_a_pipeline_is_changed_to_fewer_or_smaller_images(catalog):
+    model = ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0")
+    workload = Training(method="lora", micro_batch=4)
+    plan = Plan(model=model, workload=workload, gpu="rtx-4090")
+    architecture = catalog.models.model(model.id)
+    found = {one.lever: one for one in plan_sequences(plan, with_defaults(workload, architecture, 1), architecture, 1)}
+    assert found["batch"].change(2).keeps == "4 images per GPU and optimizer step"
+    smaller = found["length"].change(512)
+    assert smaller.sentence == "Train on images of 512 × 512 pixels instead of 1,024 × 1,024."
+    made = apply_change(plan, smaller)
+    assert made.workload.image_size == (512, 512)

@@ -180,3 +180,10 @@ def test_unknown_memory_is_shown_as_unknown(catalog):
 )
 def test_the_summary_states_the_parallelism_and_the_number_of_cards(workload, words):
     assert parallelism_summary(workload, 8) == words
+
+
+def test_nothing_is_said_of_sharing_a_pipeline(catalog):
+    model = ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0")
+    plan = Plan(model=model, workload=Training(), gpu="rtx-4090", count=2)
+    assert evaluate(plan, catalog).sharing is not None
+    assert chosen_sharing_sentences(evaluate(plan, catalog)) == ""

@@ -98,6 +98,10 @@ def test_cards_without_a_name_are_counted_with_their_parallelism(catalog):
             Inference(batch=8, context_length=8192, weights="nf4", kv_cache="fp8"),
             "inference, 8 × 8,192 tokens, nf4, KV cache in fp8",
         ),
+        (
+            Training(method="lora", precomputed="none", image_size=(1024, 768)),
+            "LoRA, AdamW, 1 × 1,024 × 768 pixels, bf16 autocast",
+        ),
         (Inference(profile="vllm", weights="bf16"), "inference in vLLM, 1 sequence, bf16"),
         (
             Inference(profile="llama.cpp", weights="Q4_K_M", kv_cache="fp16"),

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterator
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.inference.scratch import scratch_bytes
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision
 from planner.memory.result import Symbol, Term
@@ -15,8 +14,11 @@ from planner.memory.software.diffusers.components import (
     StoredComponent,
     decoder_elements,
     pipeline_weights_term,
+    prompt_length,
     rotation_bytes,
     stored_components,
+    text_encoding_bytes,
+    text_tokens,
     transformer_elements,
     unet_elements,
     upcast_bytes,
@@ -134,35 +136,15 @@ def _diffusion_run(architecture: Architecture, workload: Inference) -> Diffusion
         passes=workload.batch * (2 if workload.diffusion.guidance else 1),
         height=height // decoder.scale,
         width=width // decoder.scale,
-        text=_text_tokens(architecture, denoiser, workload),
+        text=text_tokens(architecture, denoiser, workload.diffusion.prompt_tokens),
         size=ELEMENT_BYTES[workload.compute],
         eager=workload.attention == "eager",
     )
 
 
-def _text_tokens(architecture: Architecture, denoiser: Denoiser, workload: Inference) -> int:
-    """Return the number of text tokens that the denoiser reads, padded as its pipeline does.
-
-    FLUX reads only CLIP's pooled vector; SD 3 concatenates both encodings, CLIP's two along the width.
-    """
-    padded = {stored.name: stored.tokens or 0 for stored in architecture.components if stored.part == "text"}
-    fixed = {stored.name for stored in architecture.components if stored.stacks and stored.stacks[-1].positions}
-    free = max((_prompt_tokens(count, workload) for name, count in padded.items() if name not in fixed), default=0)
-    pooled = max((count for name, count in padded.items() if name in fixed), default=0)
-    joined = denoiser.kind == "transformer" and denoiser.family == "sd3"
-    return free + pooled if joined else free or pooled
-
-
-def _prompt_tokens(default: int, workload: Inference) -> int:
-    """Return the prompt length in tokens set in `workload`, else `default`."""
-    return workload.diffusion.prompt_tokens or default
-
-
 def _text_encoding_term(component: Component, run: DiffusionRun, workload: Inference) -> Term:
-    fixed = component.stacks[-1].positions
-    tokens = fixed or _prompt_tokens(component.tokens or 0, workload)
-    encoder = _encoder_architecture(component)
-    needed = scratch_bytes(encoder, run.images, tokens, inference_precision(workload), workload.attention)
+    tokens = prompt_length(component, workload.diffusion.prompt_tokens)
+    needed = text_encoding_bytes(component, run.images, tokens, inference_precision(workload), workload.attention)
     symbols = (
         workload_symbol("B", run.images, "prompts"),
         workload_symbol("T", tokens, "tokens per prompt, padding included"),
@@ -171,12 +153,6 @@ def _text_encoding_term(component: Component, run: DiffusionRun, workload: Infer
         ),
     )
     return _activations_term(ByteRange(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
-
-
-def _encoder_architecture(component: Component) -> Architecture:
-    """Return a text encoder of the pipeline as a network of its own."""
-    hidden = component.stacks[-1].hidden
-    return Architecture(model_type=component.name, kind="encoder", hidden=hidden, stacks=component.stacks)
 
 
 def _denoising_term(network: Denoiser, run: DiffusionRun) -> Term:

@@ -4,11 +4,15 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED, ELEMENT_BYTES, SCHEMES
+from planner.memory.inference.scratch import scratch_bytes
+from planner.memory.kernels import AttentionKind
+from planner.memory.precision import Precision
 from planner.memory.result import Term, TermPart
 from planner.memory.terms import format_symbol, model_symbol, term
 from planner.models.architecture import Architecture
 from planner.models.diffusion import (
     Component,
+    Denoiser,
     DiffusionTransformer,
     ImageDecoder,
     UNet,
@@ -16,6 +20,8 @@ from planner.models.diffusion import (
 )
 from planner.units import ceil_div
 from planner.workload.diffusion import Offload
+from planner.workload.formats import product_format
+from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 _QUANTIZED_ROLES: Final = ("linear",)
@@ -96,12 +102,65 @@ def _largest_module_bytes(component: Component, format_name: str) -> int:
     return component.largest_tensor * ELEMENT_BYTES.get(format_name, 2)
 
 
+def text_tokens(architecture: Architecture, denoiser: Denoiser, prompt_tokens: int | None = None) -> int:
+    """Return the number of text tokens that the denoiser reads, padded as its pipeline does.
+
+    FLUX reads only CLIP's pooled vector; SD 3 concatenates both encodings, CLIP's two along the width. A number of
+    `prompt_tokens` replaces the pipeline's length where the encoder does not fix it.
+    """
+    padded = {stored.name: stored.tokens or 0 for stored in architecture.components if stored.part == "text"}
+    fixed = {stored.name for stored in architecture.components if stored.stacks and stored.stacks[-1].positions}
+    free = max((prompt_tokens or count for name, count in padded.items() if name not in fixed), default=0)
+    pooled = max((count for name, count in padded.items() if name in fixed), default=0)
+    joined = denoiser.kind == "transformer" and denoiser.family == "sd3"
+    return free + pooled if joined else free or pooled
+
+
+def prompt_length(component: Component, prompt_tokens: int | None = None) -> int:
+    """Return the tokens of a prompt in a text encoder: its fixed length, else `prompt_tokens` or its pipeline's."""
+    return component.stacks[-1].positions or prompt_tokens or component.tokens or 0
+
+
+def text_encoding_bytes(
+    component: Component, prompts: int, tokens: int, precision: Precision, attention: AttentionKind
+) -> int:
+    """Return the bytes of activations alive at once while a text encoder reads `prompts` of `tokens` each."""
+    stack = component.stacks[-1]
+    encoder = Architecture(model_type=component.name, kind="encoder", hidden=stack.hidden, stacks=component.stacks)
+    return scratch_bytes(encoder, prompts, tokens, precision, attention)
+
+
 def upcast_bytes(stored: StoredComponent, workload: Inference) -> int:
     """Return the extra bytes of an SDXL image decoder's parameters that run in fp32, because fp16 overflows."""
     network = stored.component.network
     if network is None or network.kind != "image-decoder" or not network.upcast or workload.compute != "fp16":
         return 0
     return stored.component.parameters * (ELEMENT_BYTES["fp32"] - ELEMENT_BYTES["fp16"])
+
+
+def training_components(architecture: Architecture, workload: Training) -> tuple[StoredComponent, ...]:
+    """Return the components on the GPU while the denoiser is trained by `workload`, whose defaults are filled in.
+
+    Frozen ones are in the format of products, SDXL's autoencoder in fp32; those whose results were computed beforehand
+    are not on the GPU, nor are those that no step of training runs.
+
+    **Source**: diffusers examples: text_to_image/train_text_to_image{,_lora}{,_sdxl}.py, dreambooth/
+    train_dreambooth_lora_{sd3,flux}.py (`weight_dtype`, `del text_encoder_one`, `cache_latents`).
+    """
+    compute = "fp32" if workload.compute == "tf32" else product_format(workload.compute)
+    on_gpu = {"none": ("denoiser", "text", "image-decoder"), "prompts": ("denoiser", "image-decoder")}
+    kept = on_gpu.get(workload.precomputed or "none", ("denoiser",))
+    return tuple(
+        _stored_component(one, _training_format(one, workload, compute), compute)
+        for one in architecture.components
+        if one.part in kept
+    )
+
+
+def _training_format(component: Component, workload: Training, compute: str) -> str:
+    if component.part == "denoiser":
+        return workload.weights or compute
+    return "fp32" if isinstance(component.network, ImageDecoder) and component.network.upcast else compute
 
 
 def _resident_components(

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from planner.errors import SpecError
 from planner.memory.training.autograd.network import is_run
+from planner.memory.training.optimizer_states import Trained
 from planner.models.architecture import Architecture, LatentAttention, Layer, LayerGroup, Mlp, Moe, Stack, Tensor
 from planner.workload.choices import Method
 from planner.workload.training import Lora, Training
@@ -98,6 +99,12 @@ def is_linear(tensor: Tensor) -> bool:
     **Source**: transformers 5.23, `TopKRouter` classes and `Qwen2MoeSparseMoeBlock.shared_expert_gate`.
     """
     return len(tensor.shape) == 2 and (tensor.role == "linear" or _weighs_shared_expert(tensor))
+
+
+def layer_name(path: str) -> str:
+    """Return the last part of a layer's name by the name of its weights: `to_q`, or `to_out.0` before a number."""
+    parts = path.removesuffix(".weight").split(".")
+    return ".".join(parts[-2:] if parts[-1].isdigit() else parts[-1:])
 
 
 def _weighs_shared_expert(tensor: Tensor) -> bool:
@@ -239,7 +246,7 @@ class _TensorSelector:
         """Return whether a LoRA target names the linear layer at `path`."""
         if self.lora is None or tensor.frozen or not is_linear(tensor):
             return False
-        self._seen.setdefault(path.removesuffix(".weight").rpartition(".")[2])
+        self._seen.setdefault(layer_name(path))
         if isinstance(self.lora.targets, str):
             return True
         met = [target for target in self.lora.targets if f".{path}".removesuffix(".weight").endswith(f".{target}")]
@@ -263,6 +270,19 @@ class _TensorSelector:
             f"no parameter of the model matches {first!r}",
             f"Examples of parameter names: {', '.join(known[:3])}.",
         )
+
+
+def tune_tensors(tensors: tuple[Tensor, ...], lora: Lora | None) -> tuple[Trained, tuple[str, ...]]:
+    """Return the trained tensors among `tensors`, or the adapters of those that `lora` names, and the latter's names.
+
+    Raises:
+        SpecError: If no linear layer has one of the names.
+    """
+    selector = _TensorSelector(lora, ())
+    statuses = [(tensor, selector.status(tensor.name, tensor)) for tensor in tensors]
+    selector.check()
+    trained = tuple(made for tensor, status in statuses for made in _trained_tensors(tensor, status, selector))
+    return trained, tuple(tensor.name for tensor, status in statuses if status == "adapted")
 
 
 def matches_pattern(path: str, pattern: str) -> bool:

@@ -4,6 +4,9 @@ import pytest
 from tuned_networks import kept, needed, network
 
 from planner.errors import SpecError
+from planner.memory.training.adapters.trained import layer_name, tune_tensors
+from planner.memory.training.optimizer_states import parameter_count
+from planner.models.architecture import Tensor
 from planner.workload.training import Lora
 
 NAMES = (
@@ -88,3 +91,27 @@ def _trains(architecture, pattern, compute):
     except SpecError:
         return False
     return True
+
+
+def test_tensors_outside_layers_are_tuned_by_the_same_names():
+    tensors = (
+        Tensor(name="block.to_q.weight", shape=(4, 8), role="linear", copies=3),
+        Tensor(name="block.to_q.bias", shape=(4,), role="bias", copies=3),
+        Tensor(name="block.proj.weight", shape=(4, 8, 1, 1), role="conv"),
+    )
+    everything, nothing = tune_tensors(tensors, None)
+    assert parameter_count(everything) == 3 * (32 + 4) + 32
+    assert nothing == ()
+    adapters, names = tune_tensors(tensors, Lora(rank=2, targets=("to_q",)))
+    assert parameter_count(adapters) == 3 * 2 * (4 + 8)
+    assert names == ("block.to_q.weight",)
+    with pytest.raises(SpecError, match="no linear layer of the model is named 'proj'"):
+        tune_tensors(tensors, Lora(targets=("proj",)))
+
+
+def test_layers_are_named_by_their_last_part_that_is_no_number():
+    assert [layer_name(path) for path in ("attn.to_q.weight", "attn.to_out.0.weight", "to_v")] == [
+        "to_q",
+        "to_out.0",
+        "to_v",
+    ]
