@@ -92,7 +92,7 @@ PERCENT: Final = NumberKind("percentage", "50 or 12.5", {"": 1, "%": 1})
 RATE: Final = NumberKind("rate", "4/s, 240/min or 10000/day", _DECIMAL, _REQUESTS, periods=_periods_in(1))
 """Requests per second."""
 DAILY_RATE: Final = NumberKind(
-    "number of requests per day", "10,000 or 4/s", _DECIMAL, _REQUESTS, periods=_periods_in(SECONDS_PER_DAY)
+    "number of requests", "10,000 or 4/s", _DECIMAL, _REQUESTS, periods=_periods_in(SECONDS_PER_DAY)
 )
 """Requests per day."""
 FRACTION: Final = NumberKind("number", "0.5 or 50 %", {"": 1, "%": Fraction(1, 100)})

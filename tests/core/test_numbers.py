@@ -139,7 +139,7 @@ def test_whole_numbers_are_integers_and_others_are_not():
         ("nan", AMOUNT, "is not a number"),
         ("50/s", COUNT, "is not a whole number"),
         ("4/week", RATE, "'4/week' is not a rate"),
-        ("4/", DAILY_RATE, "is not a number of requests per day"),
+        ("4/", DAILY_RATE, "is not a number of requests"),
         ("1e400", AMOUNT, "is not a number"),
         ("9" * 61, COUNT, "is not a whole number"),
         (" ", COUNT, "it is empty"),
