@@ -15,7 +15,7 @@ from typing import Annotated, Final, NamedTuple, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from planner.errors import SpecError
-from planner.units import GB, GIB, KB, KIB, MB, MIB, TB, TIB
+from planner.units import GB, GIB, KB, KIB, MB, MIB, SECONDS_PER_DAY, TB, TIB
 
 _DOUBLE_K: Final = r"(?i)(\d+)kk"
 _LONGEST: Final = 60
@@ -24,7 +24,7 @@ _MINUS: Final = "\u2212"
 _SPACES: Final = r"[\s_'\u2019\u02bc]+"
 _NUMBER: Final = (
     r"(?ia)(?P<sign>[-+]?)\s*(?P<dollar>\$?)\s*(?P<digits>[\d.,\s_'\u2019\u02bc]*\d[.,]?)(?:e(?P<power>[-+]?\d{1,2}))?"
-    r"\s*(?P<suffix>[a-z]+|%|\$|)\s*(?P<word>[a-z]*|\$)"
+    r"\s*(?P<suffix>[a-z]+|%|\$|)\s*(?P<word>[a-z]*|\$)\s*(?P<period>/\s*[a-z]+|)"
 )
 _GROUPED: Final = r"[1-9]\d{0,2}([,. ])\d{3}(?:\1\d{3})*"
 _TWO_NUMBERS: Final = r"(?i)(?!0x)[\d.,]+\s*[a-z]?\s*[x×*]\s*[\d.,]+\s*[a-z]?"
@@ -34,12 +34,22 @@ _BYTES: Final = {
     **{"": 1, "b": 1, "byte": 1, "bytes": 1, "k": KIB, "m": MIB, "g": GIB, "t": TIB},
     **{"kb": KB, "mb": MB, "gb": GB, "tb": TB, "kib": KIB, "mib": MIB, "gib": GIB, "tib": TIB},
 }
+_REQUESTS: Final = ("req", "request", "requests")
+_PERIODS: Final = {
+    **dict.fromkeys(("s", "sec", "second"), 1),
+    **dict.fromkeys(("min", "minute"), 60),
+    **dict.fromkeys(("h", "hour"), 3_600),
+    **dict.fromkeys(("d", "day"), SECONDS_PER_DAY),
+}
+"""Seconds of the periods of a rate."""
+_NO_PERIOD: Final[dict[str, int | Fraction]] = {"": 1}
 
 
 class NumberKind(NamedTuple):
     """The numbers that a field takes: the factor of each suffix, and the words that may follow and change nothing.
 
-    Fields for whole numbers refuse other numbers; sizes are rounded to whole bytes.
+    A rate also has the factor of each period that may stand after a slash, as in `4/s`. Fields for whole numbers refuse
+    other numbers; sizes are rounded to whole bytes.
     """
 
     noun: str
@@ -49,6 +59,12 @@ class NumberKind(NamedTuple):
     is_whole: bool = False
     is_rounded: bool = False
     is_grouped: bool = True
+    periods: Mapping[str, int | Fraction] = _NO_PERIOD
+
+
+def _periods_in(seconds: int) -> Mapping[str, int | Fraction]:
+    """Return how many times each period of a rate is in `seconds`."""
+    return _NO_PERIOD | {period: Fraction(seconds, each) for period, each in _PERIODS.items()}
 
 
 COUNT: Final = NumberKind("whole number", "1,500 or 2k", _DECIMAL, is_whole=True)
@@ -73,6 +89,12 @@ YEARS: Final = NumberKind(
 """A time in years."""
 PERCENT: Final = NumberKind("percentage", "50 or 12.5", {"": 1, "%": 1})
 """A share as it is displayed, in percent."""
+RATE: Final = NumberKind("rate", "4/s, 240/min or 10000/day", _DECIMAL, _REQUESTS, periods=_periods_in(1))
+"""Requests per second."""
+DAILY_RATE: Final = NumberKind(
+    "number of requests", "10,000 or 4/s", _DECIMAL, _REQUESTS, periods=_periods_in(SECONDS_PER_DAY)
+)
+"""Requests per day."""
 FRACTION: Final = NumberKind("number", "0.5 or 50 %", {"": 1, "%": Fraction(1, 100)})
 """A share of 1."""
 YEAR: Final = NumberKind("year", "2024", {"": 1}, is_whole=True, is_grouped=False)
@@ -102,8 +124,10 @@ _KINDS_OF_UNITS: Final[Mapping[str, NumberKind]] = {
     "share": FRACTION,
     "drift": FRACTION,
     "utilization": FRACTION,
+    "requests_per_second": RATE,
+    "requests_per_day": DAILY_RATE,
 }
-"""Kind of a field by the unit in its name, such as `usd` in `card_price_usd`."""
+"""Kind of a field by its name or the unit in it, such as `usd` in `card_price_usd`."""
 
 
 def number_kind(name: str, annotation: object) -> NumberKind | None:
@@ -117,7 +141,7 @@ def number_kind(name: str, annotation: object) -> NumberKind | None:
     name = name.rpartition(".")[2]
     if re.search(_LENGTH_NAME, name):
         return LENGTH
-    unit = re.sub(r"_per_.*", "", name).rpartition("_")[2]
+    unit = name if name in _KINDS_OF_UNITS else re.sub(r"_per_.*", "", name).rpartition("_")[2]
     return _KINDS_OF_UNITS.get(unit, COUNT if int in types else AMOUNT)
 
 
@@ -160,7 +184,7 @@ def number_text(number: float, kind: NumberKind) -> str:
 
 def _wanted(kind: NumberKind, least: float, most: float) -> str:
     """Return the bounds of a field in words, or an example if it has none or they are in bytes."""
-    if least > -inf and most < inf and kind.factors[""] == 1 and kind is not BYTES:
+    if least > -inf and most < inf and kind.factors[""] == 1 and kind not in (BYTES, RATE, DAILY_RATE):
         return f"from {number_text(least, kind)} to {number_text(most, kind)}"
     return f"such as {kind.example}"
 
@@ -172,18 +196,20 @@ def _exact_number(text: str, kind: NumberKind, hint: str) -> Fraction:
             "number", f"{_shown(text)} is two numbers", "Type one of them here, and the other where it belongs."
         )
     match = re.fullmatch(_NUMBER, plain) if len(plain) <= _LONGEST else None
-    suffix, word = (match["suffix"].lower(), match["word"].lower()) if match else ("", "")
+    groups = match.group("suffix", "word", "period") if match else ("", "", "")
+    suffix, word, period = [group.lower() for group in groups]
     if suffix in kind.words and not word:
         suffix, word = "", suffix
     marks = (match["dollar"], word) if match else ()
     digits = None
-    if match and suffix in kind.factors and all(mark in ("", *kind.words) for mark in marks):
+    times = kind.periods.get(period.strip("/ "), 0)
+    if match and times and suffix in kind.factors and all(mark in ("", *kind.words) for mark in marks):
         digits = _plain_digits(re.sub(_SPACES, " ", match["digits"]), kind, text)
     if match is None or digits is None:
         doubled = re.fullmatch(_DOUBLE_K, plain)
         hint = f"Write {doubled[1]}M for millions." if doubled and "m" in kind.factors else hint
         raise SpecError("number", f"{_shown(text)} is not a {kind.noun}", hint)
-    number = Fraction(digits) * Fraction(10) ** int(match["power"] or 0) * kind.factors[suffix]
+    number = Fraction(digits) * Fraction(10) ** int(match["power"] or 0) * kind.factors[suffix] * times
     return -number if match["sign"] == "-" else number
 
 

@@ -42,7 +42,7 @@ JOB_OPTIONS: Final = (
     CommandOption("--hours", "job.amount", "N", "a run of N hours"),
     CommandOption("--dataset", "job.dataset_samples", "N", "samples per epoch"),
     CommandOption("--repeats", "job.repeats_per_year", "N", "runs per year [a single run]"),
-    CommandOption("--requests-per-day", "job.requests_per_day", "N", "a service with N requests per day"),
+    CommandOption("--requests-per-day", "job.requests_per_day", "N", "a service with N requests per day, or as in 4/s"),
     CommandOption("--prompt-tokens", "job.prompt_tokens", "N", "prompt tokens per request [1,000]"),
     CommandOption("--output-tokens", "job.output_tokens", "N", "output tokens per request [300]"),
     CommandOption("--peak-factor", "job.peak_factor", "X", "peak load relative to the average [2]"),

@@ -126,7 +126,7 @@ class GoodputResult(Spec):
     high_share: float
     holds: bool
     requests_per_second: float
-    """Requests that meet the limits."""
+    """Answered requests that meet the limits: their share of those after the warm-up, of all that are answered."""
 
 
 class CacheUse(Spec):

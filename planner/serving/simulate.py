@@ -316,13 +316,12 @@ def _goodput(figures: tuple[_Figures, _Figures, _Figures], wanted: Goodput) -> G
     low, share, high = (_good_share(each, wanted) for each in figures)
     central = figures[1]
     sampling = _NINE_TENTHS * sqrt(share * (1 - share) / max(1, len(central.counted)))
-    rate = len(central.counted) / max(len(central.run.requests), 1) * len(central.run.requests)
     return GoodputResult(
         share=share,
         low_share=max(0.0, min(high, share - sampling)),
         high_share=min(1.0, max(low, share + sampling)),
         holds=share >= wanted.share,
-        requests_per_second=share * rate / max(central.run.seconds, 1e-9),
+        requests_per_second=share * len(central.run.ended) / max(central.run.seconds, 1e-9),
     )
 
 

@@ -241,7 +241,7 @@ def test_requests_at_the_same_moment_have_no_rate(tmp_path):
 
 
 def test_a_rate_is_read_in_any_unit():
-    assert [parse_rate(text) for text in ("4", "4/s", "120/min", "1.8k/h", "86400/day")] == [4, 4, 2, 0.5, 1]
+    assert [parse_rate(text) for text in ("4", "4/s", "120/min", "1.8k/h", "86,400 req/day")] == [4, 4, 2, 0.5, 1]
 
 
 def test_a_goodput_target_is_a_share_with_limits():

@@ -10,7 +10,7 @@ from planner.base import Spec
 from planner.cli.parser import comma_separated, option_value
 from planner.cli.plan_arguments import vendors_in_catalog
 from planner.errors import SpecError
-from planner.numbers import AMOUNT, COUNT, LENGTH, MONEY, NumberKind
+from planner.numbers import AMOUNT, COUNT, LENGTH, MONEY, RATE, NumberKind
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.serving.answer import ServingWish
@@ -31,18 +31,6 @@ from planner.serving.traffic import (
 )
 from planner.serving.traffic_files import load_traffic
 
-_RATE: Final = re.compile(r"\s*(?P<number>[^/]+?)\s*(?:/\s*(?P<unit>s|sec|second|min|minute|h|hour|d|day))?\s*")
-_SECONDS: Final = {
-    "s": 1,
-    "sec": 1,
-    "second": 1,
-    "min": 60,
-    "minute": 60,
-    "h": 3_600,
-    "hour": 3_600,
-    "d": 86_400,
-    "day": 86_400,
-}
 _TIME: Final = re.compile(r"\s*(?P<number>\d*\.?\d+)\s*(?P<unit>ms|s)\s*")
 _LATENCIES: Final = ("ttft", "itl", "tpot", "e2e")
 _HELP: Final = "--help-all explains every option."
@@ -159,12 +147,9 @@ def parse_rate(text: str) -> float:
     Raises:
         SpecError: If the text is not a rate.
     """
-    found = _RATE.fullmatch(text.removesuffix("req"))
-    if found is None:
-        raise SpecError("--rate", f"{text!r} is not a rate", "Write requests per time: 4/s, 240/min or 10000/day.")
-    number = option_value("--rate", found["number"], AMOUNT)
-    assert isinstance(number, int | float)
-    return number / _SECONDS[found["unit"] or "s"]
+    rate = option_value("--rate", text, RATE)
+    assert isinstance(rate, int | float)
+    return float(rate)
 
 
 def _lengths(option: str, text: str) -> Lengths:

@@ -89,7 +89,7 @@ class JobQuestions(MoneyQuestions):
             "job.requests_per_day",
             "Re&quests per day",
             (1, 1e12),
-            "Average number of requests per day; 1 request/s is 86,400 a day.",
+            "Average number of requests per day, or as in “50/s”; 1 request/s is 86,400 a day.",
         )
         self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Average prompt length per request.")
         self.ask_number(form, "job.output_tokens", "Output, tokens", (1, 1e8), "Average output length per request.")

@@ -134,7 +134,7 @@ def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, sett
     offloaded = _offloaded_weights(architecture, workload, links)
     split = ModelSplit(links, parallel.tensor, parallel.pipeline, offloaded)
     kernels = pass_kernels(architecture, speed, gpu, weights, workload.kv_cache)
-    chunk = workload.settings_as(LlamaCppSettings).n_ubatch
+    chunk = getattr(workload.engine, engine.chunk_setting, None)
     experts = routed_kernels(architecture, speed, gpu, weights)
     found = ServedModel(architecture, work, speed, split, workload.kv_cache, 0, kernels, experts, chunk)
     return found._replace(draft=_drafter(found, workload, gpu)) if workload.speculation.method else found

@@ -21,8 +21,8 @@ class ServedModel(NamedTuple):
 
     `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads. `kernels` are the measured
     kernels of the engine, if they cover the network and the GPU; else `experts` may be those of the routed experts.
-    `chunk_tokens` is the most tokens of one pass of a prompt if
-    the workload sets it, None for the engine's own. `draft` drafts tokens that each decoding step checks.
+    `chunk_tokens` is the most tokens of one pass of a prompt if the workload sets it, None for the engine's own.
+    `draft` drafts tokens that each decoding step checks.
     """
 
     architecture: Architecture
@@ -40,6 +40,11 @@ class ServedModel(NamedTuple):
     def tokens_per_step(self) -> float:
         """Return the tokens that a sequence gets in a decoding step on average: 1 without speculative decoding."""
         return 1.0 if self.draft is None else self.draft.expected_tokens
+
+    @property
+    def most_pass_tokens(self) -> int | None:
+        """Return the most tokens of one pass of a prompt: the workload's or else the engine's, None for no limit."""
+        return self.chunk_tokens or self.speed.engine.chunk_tokens
 
     @property
     def rows_per_sequence(self) -> int:
@@ -85,7 +90,7 @@ def prompt_time(served: ServedModel, sequences: float, tokens: float) -> PassTim
             return reading
         return reading.followed_by(PassTime(drafting=prompt_time(served.draft.model, sequences, tokens).seconds))
     rows = sequences * tokens
-    chunk = served.chunk_tokens or served.speed.engine.chunk_tokens or rows
+    chunk = served.most_pass_tokens or rows
     chunks = max(1, ceil(rows / chunk))
     batch = PassBatch(
         rows=rows / chunks,

@@ -57,7 +57,7 @@ def saturated_throughput(served: ServedModel, sequences: int, prompt: float, ans
     """
     stages = served.split.stages if served.speed.engine.overlaps_stages else 1
     waits = 1 + STAGE_DELAY * (stages - 1)
-    several = max(1, ceil((served.speed.engine.chunk_tokens or prompt) * _PROMPTS_FOR_CHUNKS / prompt))
+    several = max(1, ceil((served.most_pass_tokens or prompt) * _PROMPTS_FOR_CHUNKS / prompt))
     reading = prompt_time(served, several, prompt).seconds / several
     step = waits * decoding_step_time(served, max(1.0, sequences / stages), prompt + answer / 2).seconds
     each = reading + answer * step / sequences

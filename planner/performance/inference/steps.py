@@ -75,7 +75,7 @@ class StepTimes:
         self._served, self._padded_rows, self._scale = served, padded_rows, scale
         self._stages = served.split.stages if served.speed.engine.overlaps_stages else 1
         self._waits = 1 + STAGE_DELAY * (self._stages - 1)
-        self._chunk = served.speed.engine.chunk_tokens
+        self._chunk = served.most_pass_tokens
         self._launches = 0.0 if served.kernels is not None else launch_time(served.work, served.speed)
         cards = served.split.tensor
         self._added = host_share(served.work, served.speed, cards, self._launches, 0).added_seconds

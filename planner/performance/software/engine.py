@@ -67,24 +67,25 @@ class Engine:
     `float4_experts` are the shares of the bandwidth that reading experts in 4-bit floats reaches. `sequence_seconds`
     are spent for each sequence of each pass (scheduling, sampling), and `pass_seconds` for the pass itself, on the
     host; with `schedules_ahead`, while the GPU works on the pass before. `chunk_tokens` is the most tokens of one pass
-    of a prompt, None for no limit. `compute_share` is the fraction that its products reach of the GPU's large ones.
-    `pointwise_share` is the fraction of passes over memory that fused kernels still make. `unpacks_weights` means that
-    quantised weights are dequantised to 16 bits before a product with many rows, with `keeps_experts_packed` but those
-    of experts. `elementwise_kernels` are those of a layer if the results of one can wait in the cache for the next, and
-    `scalar_bytes_per_clock` the most bytes that they move on one multiprocessor if they load one number at a time.
-    `multiplies_as_stored` means that its products read fp8 and NVFP4 as stored, and `reads_float4` that it has kernels
-    that read 4-bit floats. `batches_continuously` means that a new request replaces each that ends. `overlaps_stages`
-    means that the stages of a pipeline decode different sequences at once. `older_host_slowdown` is how much longer
-    launches take in hosts of older GPUs, and `stacked_layer_seconds` the time of a layer with stacked memory, whose
-    hosts have slower processors. `layer_clock_hz` is the clock of the GPU on which `layer_seconds` of a CUDA graph was
-    measured: the GPU itself starts its kernels, and takes longer with a lower clock. With formats that begin with one
-    of `blocking_formats`, eager launches do not run ahead of the GPU. A pass over prompts with more than `graph_rows`
-    tokens is no CUDA graph: Python launches a layer in `eager_layer_seconds`, one with routed experts in
-    `eager_expert_layer_seconds` more, one with a delta net in `eager_delta_layer_seconds`, beside the GPU's work.
-    `fuses_delta_nets` means that one kernel takes a delta net through a prompt where the GPU has it. `kernel_tables` is
-    the name of its tables of measured kernels, if their sum is the time of a pass, and `kernel_formats` are the tables'
-    formats of products of which that is so, `kernel_memory` the kinds of memory on which it is. `measured_decoding` and
-    `measured_prompts` are the families of GPUs on which it was measured, by `sources` sources.
+    of a prompt, None for no limit, unless the workload sets it by the setting `chunk_setting`. `compute_share` is the
+    fraction that its products reach of the GPU's large ones. `pointwise_share` is the fraction of passes over memory
+    that fused kernels still make. `unpacks_weights` means that quantised weights are dequantised to 16 bits before a
+    product with many rows, with `keeps_experts_packed` but those of experts. `elementwise_kernels` are those of a layer
+    if the results of one can wait in the cache for the next, and `scalar_bytes_per_clock` the most bytes that they move
+    on one multiprocessor if they load one number at a time. `multiplies_as_stored` means that its products read fp8 and
+    NVFP4 as stored, and `reads_float4` that it has kernels that read 4-bit floats. `batches_continuously` means that a
+    new request replaces each that ends. `overlaps_stages` means that the stages of a pipeline decode different
+    sequences at once. `older_host_slowdown` is how much longer launches take in hosts of older GPUs, and
+    `stacked_layer_seconds` the time of a layer with stacked memory, whose hosts have slower processors.
+    `layer_clock_hz` is the clock of the GPU on which `layer_seconds` of a CUDA graph was measured: the GPU itself
+    starts its kernels, and takes longer with a lower clock. With formats that begin with one of `blocking_formats`,
+    eager launches do not run ahead of the GPU. A pass over prompts with more than `graph_rows` tokens is no CUDA graph:
+    Python launches a layer in `eager_layer_seconds`, one with routed experts in `eager_expert_layer_seconds` more, one
+    with a delta net in `eager_delta_layer_seconds`, beside the GPU's work. `fuses_delta_nets` means that one kernel
+    takes a delta net through a prompt where the GPU has it. `kernel_tables` is the name of its tables of measured
+    kernels, if their sum is the time of a pass, and `kernel_formats` are the tables' formats of products of which that
+    is so, `kernel_memory` the kinds of memory on which it is. `measured_decoding` and `measured_prompts` are the
+    families of GPUs on which it was measured, by `sources` sources.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Engine:
     pass_seconds: float = 0.0
     schedules_ahead: bool = False
     chunk_tokens: int | None = None
+    chunk_setting: str = ""
     compute_share: float = 0.8
     pointwise_share: float = 1.0
     blocking_formats: tuple[str, ...] = ()

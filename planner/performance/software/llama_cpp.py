@@ -219,6 +219,7 @@ ENGINE: Final = LlamaCppEngine(
     layer_seconds=70e-6,
     source=f"{_DAI_BENCHMARKS}, time left beside the reading of weights on 6 GDDR GPUs",
     chunk_tokens=512,
+    chunk_setting="n_ubatch",
     unpacks_weights=True,
     keeps_experts_packed=True,
     elementwise_kernels=_ELEMENTWISE_KERNELS,

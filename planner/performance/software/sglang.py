@@ -18,6 +18,7 @@ ms for 1,024 and 2,048 tokens, of which 48 layers with experts are 67.7, and 36 
 ENGINE: Final = replace(
     vllm.ENGINE,
     name="sglang",
+    chunk_setting="chunked_prefill_size",
     source="QwenLM/Qwen3@7a2f61f (SGLang 0.4.6 on H20), 24 rows, with the clock of that GPU",
     sources=1,
     measured_decoding=("Hopper SXM", "Blackwell data center"),

@@ -42,6 +42,7 @@ ENGINE: Final = _TensorRtLlm(
     eager_delta_layer_seconds=EAGER_DELTA_SECONDS,
     graph_rows=0,
     chunk_tokens=8_192,
+    chunk_setting="max_num_tokens",
     compute_share=1.0,
     pointwise_share=0.6,
     multiplies_as_stored=True,

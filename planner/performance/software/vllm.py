@@ -67,6 +67,7 @@ ENGINE: Final = _Vllm(
     graph_rows=_GRAPH_ROWS,
     fuses_delta_nets=True,
     chunk_tokens=8_192,
+    chunk_setting="max_num_batched_tokens",
     multiplies_as_stored=True,
     batches_continuously=True,
     overlaps_stages=True,

@@ -56,6 +56,8 @@ _NO_POWER: Final = "its power is unknown"
 _STOPPED: Final = "the search was stopped"
 _STEP_TOKENS: Final = "max_num_batched_tokens"
 _SAMPLE: Final = 500
+_DOUBTFUL_OPTIONS: Final = 3
+"""Options in doubt that are looked for beside a better founded one: those that need least."""
 _UNSHARED: Final = "its software cannot share the model between so many GPUs"
 
 
@@ -117,8 +119,9 @@ def plan_serving(
     last one is complete, unless `stop` returned true. The number of replicas is the least with which the targets hold
     in a simulation of the share of one replica; the option is then simulated as a whole. A plan without a program is
     served by vLLM. A configuration is left out without a simulation if it needs more than the best one even if its
-    replicas answer as many requests as the formula of a saturated service allows, and 30 % more; unless that one has
-    a speed that was never measured on such GPUs, or an old price, and the configuration has not.
+    replicas answer as many requests as the formula of a saturated service allows, and 30 % more. Those in doubt, whose
+    speed was never measured on such GPUs or whose price is old, come last and leave out no others; beside a better
+    founded option only the three of them that need least are looked for.
 
     Raises:
         SpecError: If the plan trains, names a model that the catalog does not have, or asks for what its program does
@@ -143,20 +146,13 @@ def plan_serving(
     )
     state = _State(wish, inputs.market.left_out)
     yield state.answer(0, 1)
-    groups = list(_variants(inputs))
     done = 0
-    for place, (changed, changes, count) in enumerate(groups):
-        configurations = sorted(
-            _configurations(inputs, changed, changes, count),
-            key=lambda each: (each.doubt, each.least_amount, each.plan.gpu or ""),
-        )
-        for index, configuration in enumerate(configurations):
-            if stop():
-                return
-            state.add(inputs, configuration)
-            done += 1
-            left = len(configurations) - index - 1
-            yield state.answer(done, done + left + (len(groups) - place - 1))
+    for configuration, left in _in_order(inputs):
+        if stop():
+            return
+        state.add(inputs, configuration)
+        done += 1
+        yield state.answer(done, done + left)
     if stop():
         return
     state.finish(inputs)
@@ -175,6 +171,24 @@ def _check_search(plan: Plan, catalog: Catalog, traffic: Traffic, wish: ServingW
         )
     for gpu_id in wish.gpus:
         catalog.hardware.gpu(gpu_id)  # an id that nobody knows is a mistake, and no reason to find nothing
+
+
+def _in_order(inputs: _SearchInputs) -> Iterator[tuple[Configuration, int]]:
+    """Yield each configuration, those in doubt after all others, with the number that follow at least."""
+    variants = list(_variants(inputs))
+    doubtful: list[Configuration] = []
+    for place, variant in enumerate(variants, 1):
+        found = sorted(_configurations(inputs, *variant), key=_by_amount)
+        sure = [each for each in found if not any(each.doubt)]
+        doubtful += [each for each in found if any(each.doubt)]
+        for index, configuration in enumerate(sure, 1):
+            yield configuration, len(sure) - index + len(doubtful) + len(variants) - place
+    for index, configuration in enumerate(sorted(doubtful, key=_by_amount), 1):
+        yield configuration, len(doubtful) - index
+
+
+def _by_amount(configuration: Configuration) -> tuple[tuple[bool, bool], float, str]:
+    return configuration.doubt, configuration.least_amount, configuration.plan.gpu or ""
 
 
 def _variants(inputs: _SearchInputs) -> Iterator[tuple[Plan, tuple[str, ...], int]]:
@@ -369,7 +383,6 @@ class _State:
         self._wish, self._left_out = wish, left_out
         self._options: list[ServingOption] = []
         self._nearest: ServingOption | None = None
-        self._best = ((True, True), float("inf"))
 
     def answer(self, done: int, total: int) -> ServingAnswer:
         """Return the state as an answer."""
@@ -386,25 +399,25 @@ class _State:
 
     def add(self, inputs: _SearchInputs, configuration: Configuration) -> None:
         """Try a configuration, and keep it if it meets the targets."""
-        doubt, amount = self._best
-        most = amount if configuration.doubt >= doubt else float("inf")
-        if configuration.least_amount > most:
-            self._left_out[_TOO_DEAR] += 1
-            return
-        option, holds = _try_configuration(inputs, configuration, most)
-        if option is None:
-            self._left_out[_TOO_DEAR] += 1
-        elif not holds:
-            self._left_out[_NO_REPLICAS] += 1
-            if self._nearest is None or _worst_miss(option) < _worst_miss(self._nearest):
+        most = self._most_amount(configuration.doubt)
+        option, obstacle = _try_configuration(inputs, configuration, most, names_nearest=not self._options)
+        if option is None or obstacle:
+            self._left_out[obstacle] += 1
+            if option and (self._nearest is None or _worst_miss(option) < _worst_miss(self._nearest)):
                 self._nearest = option
         elif inputs.wish.budget_usd is not None and (option.usd_per_month or 0.0) > inputs.wish.budget_usd:
             self._left_out[_OVER_BUDGET] += 1
         else:
             self._options.append(option)
             self._options.sort(key=lambda each: _rank(inputs.wish, each))
-            best = self._options[0]
-            self._best = (_doubt(inputs.wish, best.hardware), _option_amount(inputs.wish, best))
+
+    def _most_amount(self, doubt: tuple[bool, bool]) -> float:
+        """Return the most that an option of such a `doubt` may need to be shown."""
+        if not self._options or doubt < (least := _doubt(self._wish, self._options[0].hardware)):
+            return float("inf")
+        needed = [(_doubt(self._wish, each.hardware), _option_amount(self._wish, each)) for each in self._options]
+        beside = sorted([amount for other, amount in needed if least < other]) if least < doubt else []
+        return min([needed[0][1], *beside[_DOUBTFUL_OPTIONS - 1 : _DOUBTFUL_OPTIONS]])
 
     def finish(self, inputs: _SearchInputs) -> None:
         """Find out what would change the best option."""
@@ -445,20 +458,24 @@ def _worst_miss(option: ServingOption) -> float:
 
 
 def _try_configuration(
-    inputs: _SearchInputs, configuration: Configuration, best_amount: float
-) -> tuple[ServingOption | None, bool]:
-    """Return the option with the fewest replicas that meets the targets, and whether it does; None if too dear."""
+    inputs: _SearchInputs, configuration: Configuration, most_amount: float, *, names_nearest: bool
+) -> tuple[ServingOption | None, str]:
+    """Return the option with the fewest replicas that meets the targets, and what is in its way, if anything.
+
+    If the most replicas do not meet the targets, they are simulated as an option only with `names_nearest`.
+    """
     most = inputs.wish.most_cards // configuration.evaluation.plan.count
-    affordable = most if best_amount == float("inf") else min(most, int(best_amount / configuration.amount_per_replica))
+    affordable = most if most_amount == float("inf") else min(most, int(most_amount / configuration.amount_per_replica))
+    obstacle = _TOO_DEAR if affordable < most else _NO_REPLICAS
     low = configuration.least_replicas
     if low > affordable:
-        return None, False
+        return None, obstacle
     step, tried = 1, low
     last_failed = low - 1
     while not _share_holds(inputs, configuration, tried):
         last_failed = tried
         if tried >= affordable:
-            return (None, False) if affordable < most else (_option(inputs, configuration, tried), False)
+            return (_option(inputs, configuration, tried) if names_nearest else None), obstacle
         tried = min(affordable, tried + step)
         step *= 2
     while tried - last_failed > 1:
@@ -472,7 +489,7 @@ def _try_configuration(
     while not inputs.holds(option.simulation) and tried < affordable:
         tried += max(1, tried // 20)
         option = _option(inputs, configuration, tried)
-    return option, inputs.holds(option.simulation)
+    return option, "" if inputs.holds(option.simulation) else obstacle
 
 
 def _share_holds(inputs: _SearchInputs, configuration: Configuration, replicas: int) -> bool:

@@ -294,7 +294,11 @@ def test_kinds_of_jobs_keep_their_answers(tab: CostTab, qtbot):
     kinds = {made.text(): made for made in tab.controls.job.kind.findChildren(QRadioButton)}
     qtbot.mouseClick(kinds["a service"], Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.cost.job.kind == "service"
-    assert edit_of(tab, "job.requests_per_day").isVisible()
+    edit = edit_of(tab, "job.requests_per_day")
+    assert edit.isVisible()
+    type_into(qtbot, edit, "50/s")
+    edit.clearFocus()
+    assert (tab.workspace.plan.cost.job.requests_per_day, edit.text()) == (4_320_000, "4,320,000")
     assert not edit_of(tab, "job.hours_per_day").isVisible()
     qtbot.mouseClick(kinds["hours per day"], Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.cost.job == DailyHours(hours_per_day=12)

@@ -4,12 +4,18 @@ from dataclasses import replace
 from math import hypot
 
 import pytest
-from small_models import other
+from small_models import bundled, other
 from timed_requests import served
 
 from planner.memory.inference.kv_cache import state_term
+from planner.performance.inference.estimate import served_model
 from planner.performance.inference.passes import OffloadedWeights
 from planner.performance.inference.request import cached_bytes, decoding_step_time, prompt_time
+from planner.performance.inference.service import saturated_throughput
+from planner.performance.inference.steps import StepTimes
+from planner.performance.setting import TimeSetting
+from planner.workload.defaults import with_defaults
+from planner.workload.workload import Inference
 
 
 def test_a_step_reads_the_weights_and_the_cache_and_launches_each_layer():
@@ -82,6 +88,33 @@ def test_a_prompt_is_products_attention_and_passes_over_memory():
     assert spent.attention == pytest.approx(2 * 32 * 4 * 4096 * 500_000 / (312e12 * 0.6))
     assert spent.elementwise == pytest.approx(2000 * one.work.pointwise_bytes / (2039e9 * 0.8))
     assert spent.cache_read == 0
+
+
+def test_a_prompt_is_read_in_the_chunks_that_the_workload_sets():
+    architecture, card = bundled().models.model("meta-llama/Llama-3.1-8B"), bundled().hardware.gpu("rtx-4090")
+    cases = (
+        ("vllm", "bf16", "max_num_batched_tokens", 8_192),
+        ("sglang", "bf16", "chunked_prefill_size", 8_192),
+        ("tensorrt-llm", "bf16", "max_num_tokens", 8_192),
+        ("llama.cpp", "F16", "n_ubatch", 512),
+    )
+    for profile, weights, setting, usual in cases:
+        for tokens in (None, usual // 4, 2 * usual):
+            workload = Inference(profile=profile, weights=weights, engine={} if tokens is None else {setting: tokens})
+            one = served_model(architecture, with_defaults(workload, architecture, 1), card, TimeSetting())
+            # The weights are read once in each chunk.
+            each = one.work.read_bytes(1) / (one.speed.bytes_per_s * one.speed.read.fraction)
+            chunks = 2 * usual / (tokens or usual)
+            assert prompt_time(one, 1, 2 * usual).weights_read == pytest.approx(chunks * each), (profile, tokens)
+            # So are those of as many prompts as fill 16 chunks of a service, and of a step of the same length.
+            filled = 16 * (tokens or usual)
+            found, step = saturated_throughput(one, 8, 128, 64), decoding_step_time(one, 8, 160).seconds
+            reading = prompt_time(one, filled / 128, 128).seconds / (filled / 128)
+            assert found.requests_per_second == pytest.approx(1 / (reading + 64 * step / 8)), (profile, tokens)
+            steps = StepTimes(one, 128)
+            whole = steps.mixed(0, 0, 2 * usual, 0.0)
+            parts = chunks * steps.mixed(0, 0, int(2 * usual / chunks), 0.0)
+            assert whole == pytest.approx(parts), (profile, tokens)
 
 
 def test_attention_that_is_not_fused_moves_its_scores():

@@ -102,6 +102,38 @@ def test_cards_whose_speed_was_never_measured_exclude_no_dearer_ones_that_were()
     assert guessed.usd_per_month < measured.usd_per_month
 
 
+def test_of_cheaper_options_whose_speed_was_never_measured_the_three_cheapest_are_looked_for(monkeypatch):
+    tried, share_holds = [], find_service._share_holds
+
+    def noted(inputs, configuration, replicas):
+        tried.append(configuration.plan.gpu)
+        return share_holds(inputs, configuration, replicas)
+
+    monkeypatch.setattr(find_service, "_share_holds", noted)
+    cheapest = ["rtx-5090", "rtx-pro-5000-blackwell-48gb", "rtx-pro-6000-blackwell-ws"]
+    last = searched(gpus=("rtx-pro-6000-blackwell-server", *cheapest, "h100-sxm5-80gb"))[-1]
+    assert [option.plan.gpu for option in last.options] == tried == ["h100-sxm5-80gb", *cheapest]
+    assert {each.reason: each.count for each in last.left_out} == {"cannot beat the best option": 1}
+    (dearer,) = searched(gpus=("rtx-pro-6000-blackwell-server",))[-1].options
+    assert last.options[-1].usd_per_month < dearer.usd_per_month < last.best.usd_per_month
+
+
+def test_the_nearest_is_simulated_as_a_whole_only_while_nothing_meets_the_targets(monkeypatch):
+    whole, option = [], find_service._option
+
+    def noted(inputs, configuration, replicas):
+        whole.append(configuration.plan.gpu)
+        return option(inputs, configuration, replicas)
+
+    monkeypatch.setattr(find_service, "_option", noted)
+    quick = Targets(limits=(parse_latency_target("tpot", "mean=10ms"),))
+    gpus = ("l40s", "h100-sxm5-80gb", "rtx-pro-5000-blackwell-48gb")
+    last = searched(traffic=CHAT.at_rate(0.5), targets=quick, gpus=gpus, most_cards=1)[-1]
+    assert [option.plan.gpu for option in last.options] == ["h100-sxm5-80gb"]
+    assert {each.reason: each.count for each in last.left_out} == {"misses its targets even with the most GPUs": 2}
+    assert whole == ["l40s", "h100-sxm5-80gb"]
+
+
 def test_fewest_cards_or_watts_instead_of_dollars():
     busy = CHAT.at_rate(60)
     cards = searched(traffic=busy, objective="cards")[-1].best
