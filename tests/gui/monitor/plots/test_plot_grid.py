@@ -441,6 +441,8 @@ def test_the_keys_go_through_the_latest_events(grid, qtbot):
     grid.view.move_cursor(grid.view.end - 1)
     events.show_lines((*events.lines, "something new"))
     assert events.currentItem().text() == selected
+    qtbot.keyClick(events, Qt.Key.Key_Backtab)
+    assert (events.hasFocus(), events.currentItem()) == (False, None)
 
 
 def test_another_look_is_taken_on(grid, theme):
