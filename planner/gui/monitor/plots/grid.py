@@ -190,20 +190,19 @@ class PlotGrid(QWidget):
     def fill(self, area: ScrollColumn) -> None:
         """Make the rows so high that `area`, in which the plots scroll, ends with a whole row."""
         self._area = area
-        area.resized.connect(self._fit_rows)
+        area.resized.connect(self._draw_all_soon)
 
     def moveEvent(self, event: QMoveEvent) -> None:
         """Adapt the height of the rows to the room that what is above leaves."""
         super().moveEvent(event)
-        self._fit_rows()
+        self._draw_all_soon()
 
-    @Slot()
     def _fit_rows(self) -> None:
         panels, columns = self.panels, self._arrangement[1]
         if self._area is None or not panels:
             return
         gap, least = self._grid.verticalSpacing(), max(panel.minimumSizeHint().height() for panel in panels[:columns])
-        room = self._area.viewport().height() - self.y() - self._grid.geometry().top() + gap
+        room = self._area.viewport().height() - self.y() - panels[0].y() + gap
         seen = room // (least + gap)
         if seen and self._grid.rowMinimumHeight(0) != (height := room // seen - gap):
             for row in range(-(-len(panels) // columns)):
@@ -211,9 +210,8 @@ class PlotGrid(QWidget):
             self._draw_all_soon()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Adapt the number of plot columns to the new width, and their height to what the legend takes."""
+        """Adapt the number of plot columns to the new width."""
         super().resizeEvent(event)
-        self._fit_rows()
         self._draw_all_soon()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -268,7 +266,6 @@ class PlotGrid(QWidget):
                 self._grid.setColumnStretch(column, int(column < columns))
             for row in range(self._grid.rowCount()):
                 self._grid.setRowMinimumHeight(row, 0)  # those that are left without plots
-            self._fit_rows()
         # Their geometry is known only after the layout, which may come after an already scheduled drawing.
         self._draw_all_soon()
 
@@ -349,6 +346,8 @@ class PlotGrid(QWidget):
             if self.isVisible() and self._history.end is not None:
                 self._owners = plotted_owners(self._history)
                 self._arrange_panels()
+                if not self._is_stale:
+                    self._fit_rows()
                 if self._is_stale:
                     return  # what is drawn gets its place in the next pass
             self._list_undrawn()

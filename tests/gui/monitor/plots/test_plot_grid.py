@@ -14,7 +14,7 @@ from shiboken6 import getAllValidWrappers, isValid
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.plots.panel import MetricPanel, reading_columns, reading_rows
 from planner.gui.plot.pens import series_pen
-from planner.gui.widgets.layout import in_column, scrolled
+from planner.gui.widgets.layout import in_column, laid_out_at_once, scrolled
 from planner.monitor.history import HOST, History
 from planner.monitor.readings.inventory import Inventory
 from planner.units import GIB
@@ -305,7 +305,8 @@ def test_what_scrolls_the_plots_ends_with_a_whole_row(grid, qtbot):
 
     qtbot.waitUntil(ends_with_a_row)
     before = grid.panels[0].height()
-    above.setFixedHeight(60)
+    with laid_out_at_once(above):
+        above.setFixedHeight(60)
     qtbot.waitUntil(lambda: grid.panels[0].height() != before and ends_with_a_row())
     before = grid.panels[0].height()
     area.resize(900, 413)
