@@ -109,7 +109,10 @@ def _document(report: "PrintedReport", page: QSizeF) -> QTextDocument:
 
 
 def _keep_together(document: QTextDocument, page_height: float) -> None:
-    """Begin a new page before each row that would be torn, and before a heading that would be a page's last line."""
+    """Begin a new page before each row or figure that would be torn, and before a heading at the end of a page.
+
+    To a figure belong its caption below and a heading just above.
+    """
     pages = _Pages(document.documentLayout(), page_height)
     block, table = document.begin(), None
     while block.isValid():
@@ -120,6 +123,9 @@ def _keep_together(document: QTextDocument, page_height: float) -> None:
             first, last = pages.of(below)
             if pages.of(block)[0] != (last if below.text() == _IMAGE else first):
                 _break_before(block)
+        if block.text() == _IMAGE and below.isValid() and pages.of(block)[0] != pages.of(below)[1]:
+            above_figure = block.previous()
+            _break_before(above_figure if above_figure.blockFormat().headingLevel() else block)
         block = below
 
 

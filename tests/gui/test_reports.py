@@ -95,7 +95,7 @@ def _tables(document):
 
 
 @pytest.mark.parametrize("before", range(0, 30, 3))
-def test_no_row_is_torn_no_heading_ends_a_page_and_nothing_is_lost(qapp, before):
+def test_no_row_is_torn_no_heading_ends_a_page_captions_stay_and_nothing_is_lost(qapp, before):
     table = ReportTable((ReportColumn("A"), ReportColumn("B")), (("row", "word " * 60), ("end", "word " * 40)) * 6)
     figure = Drawing(400, 300, (Rectangle(0, 0, 400, 300, "weights"),), "A bar.")
     sections = (
@@ -120,5 +120,7 @@ def test_no_row_is_torn_no_heading_ends_a_page_and_nothing_is_lost(qapp, before)
     for block, place, below in zip(blocks, found, found[1:], strict=False):
         if block.blockFormat().headingLevel():
             assert place.top() // height in (below.top() // height, (below.bottom() - 1) // height), block.text()
+        if block.text() == "\N{OBJECT REPLACEMENT CHARACTER}":
+            assert (place.bottom() - 1) // height == (below.bottom() - 1) // height
     document.markContentsDirty(0, document.characterCount())
     assert [layout.blockBoundingRect(block) for block in blocks] == found

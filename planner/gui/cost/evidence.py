@@ -78,6 +78,9 @@ class Tornado(QWidget):
         if not self.rows:
             return
         painter = QPainter(self)
+        if self.hasFocus():
+            painter.setPen(self._theme.color("focus"))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font("small"))
         metrics = QFontMetricsF(painter.font())

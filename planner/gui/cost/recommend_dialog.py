@@ -389,5 +389,5 @@ class RecommendDialog(HardwareSearchDialog):
 def _in_frame(table: RecordTable, pareto: ParetoPanel, theme: Theme) -> QWidget:
     """Return the table beside the plot."""
     body = QWidget()
-    in_row((table, 3), (pareto, 2), owner=body, spacing=theme.spacing.medium)
+    in_row((table, 5), (pareto, 2), owner=body, spacing=theme.spacing.medium)
     return body

@@ -130,7 +130,7 @@ _LEGEND: Final[dict[Acquisition, LegendEntry]] = {
     "rent": LegendEntry("rent", "re&nted", _ROLES["rent"], is_round=True),
     "own": LegendEntry("own", "&owned", _ROLES["own"]),
 }
-_SMALLEST_WIDTH: Final = 380
+_SMALLEST_WIDTH: Final = 350
 
 
 class ParetoPanel(QWidget):

@@ -386,6 +386,7 @@ class MonitorTab(Tab):
         space = self.theme.spacing
         body = QWidget()
         self._area = scrolled(body)
+        self.plots.fill(self._area)
         parts = (self.toolbar, self.replay_bar, self.unfinished_banner, (self._area, 1), self.plots.band_row)
         local = QWidget()
         in_column(*parts, owner=local, margins=(space.medium, space.small), spacing=space.small)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Generic, TypeVar, cast
 
-from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
+from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -234,13 +234,20 @@ def hairline(orientation: Qt.Orientation) -> QWidget:
 
 
 class ScrollColumn(QScrollArea):
-    """Scroll area that scrolls only vertically; its content takes the full width."""
+    """Scroll area that scrolls only vertically; its content takes the full width. `resized` follows a new size."""
+
+    resized = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidgetResizable(True)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Say so."""
+        super().resizeEvent(event)
+        self.resized.emit()
 
 
 def scrolled(body: QWidget) -> ScrollColumn:

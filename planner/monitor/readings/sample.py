@@ -114,7 +114,8 @@ class Sample:
 
     `monotonic_seconds` orders samples and measures durations, even if the wall clock is changed; `wall_seconds` are
     since 1970. GPUs are identified by UUID. `processes` is None if the sample does not include them. `cores` is the
-    used fraction of each CPU core. `links` are the NVLinks of the GPUs whose links were read for this sample.
+    used fraction of each CPU core. `cost` is None where the sampler started or connected to the driver, which takes
+    longer than reading. `links` are the NVLinks of the GPUs whose links were read for this sample.
     """
 
     monotonic_seconds: float

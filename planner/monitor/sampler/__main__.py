@@ -118,6 +118,7 @@ class Sampler:
         self._host = HostReader()
         self._cpu = CpuMeter()
         self._sent_inventory: Inventory | None = None
+        self._is_starting = True
         self._next_slow = self._next_processes = 0.0
 
     def pending_call_message(self) -> bytes:
@@ -150,6 +151,7 @@ class Sampler:
             self._cards.release(time())
         elif "resume" in command:
             self._cards.resume()
+            self._is_starting = True
         elif "interval" in command:
             self._settings = self._settings._replace(fast_seconds=clamp_interval(float(str(command["interval"]))))
 
@@ -165,9 +167,10 @@ class Sampler:
         budget = settings.fast_seconds * _SLOW_SHARE
         result = self._cards.sweep(began, wall, slow=slow, processes=processes, budget_seconds=budget)
         calls, driver, fields = (after - earlier for after, earlier in zip(self._cards.usage, before, strict=True))
-        cost = SamplingCost(
-            monotonic() - began, int(calls), driver, int(fields), self._cpu.core_fraction(), self._cpu.memory_bytes
-        )
+        seconds, cpu = monotonic() - began, self._cpu.core_fraction()
+        cost = SamplingCost(seconds, int(calls), driver, int(fields), cpu, self._cpu.memory_bytes)
+        # What it takes to start, and to open a driver, says nothing about what reading takes.
+        is_start, self._is_starting = self._is_starting or self._cards.opened_at == began, False
         self._send_inventory(channel)
         channel.send(
             sample_line(
@@ -179,7 +182,7 @@ class Sampler:
                     host.cores,
                     result.processes,
                     result.xids,
-                    cost,
+                    None if is_start else cost,
                     result.links,
                 )
             )

@@ -165,6 +165,11 @@ class AllCards:
         return self._nvidia.must_restart
 
     @property
+    def opened_at(self) -> float:
+        """Return when NVIDIA's driver was opened last, in monotonic seconds; 0 before."""
+        return self._nvidia.opened_at
+
+    @property
     def pending_call(self) -> PendingCall | None:
         """Return the driver call in progress, None if there is none; may be called from any thread."""
         return next((call for calls in self._calls if (call := calls.pending_call) is not None), None)

@@ -73,7 +73,7 @@ class NvidiaWatch:
         self._host_processes = HostProcesses()
         self._is_released = False
         self._was_open = False
-        self._opened_at = 0.0
+        self.opened_at = 0.0
         self._reset_at: float | None = None
         self._reset_by = ""
 
@@ -229,7 +229,7 @@ class NvidiaWatch:
         self._session, self._versions = session, session.versions
         self._retry.reset()
         self.faults.clear(*_OPENING_FAULTS, FaultKind.ASLEEP)
-        self._was_open, self._opened_at = True, now
+        self._was_open, self.opened_at = True, now
         self._next_search = None
         if self._reset_at is not None:
             self.faults.note(Fault(FaultKind.DRIVER_RESET, wall, detail=self._reset_by))
@@ -277,7 +277,7 @@ class NvidiaWatch:
         self.faults.keep_devices(frozenset(self._devices))
         if session.lost and self._next_search is None:
             self._next_search = now + self._look_again.next_seconds()
-        elif not session.lost and now - self._opened_at > _STABLE_SECONDS:
+        elif not session.lost and now - self.opened_at > _STABLE_SECONDS:
             self._look_again.reset()
 
     def _should_reopen(self, session: NvmlSession, now: float) -> bool:

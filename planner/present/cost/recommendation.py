@@ -291,11 +291,20 @@ def _mark(row: OptionRow) -> str:
 
 
 OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
-    text_column("cards", "GPUs", lambda row: row.cards, width=22, about="Number and kind of GPUs"),
+    text_column("cards", "GPUs", lambda row: row.cards, width=37, about="Number and kind of GPUs"),
     text_column("how", "Provider", lambda row: row.how, width=25, about="Rental provider, or owned"),
     text_column("machines", "Machines", lambda row: row.machines, width=16, shown=False, about="Number of machines"),
     number_column(
         "usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9, about="Cost of the job on these GPUs"
+    ),
+    Column(
+        "hours",
+        "Time",
+        lambda row: row.option.hours,
+        lambda row: fmt.duration(row.option.hours * _SECONDS_PER_HOUR),
+        align="right",
+        width=8,
+        help="Time that the job takes",
     ),
     number_column(
         "purchase",
@@ -305,15 +314,6 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         width=9,
         unknown="–",
         about="Purchase price of the GPUs, if they are bought",
-    ),
-    Column(
-        "hours",
-        "Time",
-        lambda row: row.option.hours,
-        lambda row: fmt.duration(row.option.hours * _SECONDS_PER_HOUR),
-        align="right",
-        width=9,
-        help="Time that the job takes",
     ),
     Column(
         "pace",

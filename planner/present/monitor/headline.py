@@ -115,6 +115,9 @@ def _mixed_verdict_sentences(judged_cards: Sequence[tuple[Device, Verdict]], ran
     clause = _CLAUSES[rank][len(ranked_cards) > 1]
     counts = f"{fmt.integer(len(ranked_cards))} of {_card_count_text(judged_cards)}"
     sentence = f"{counts} {clause}: {_verdicts_text(ranked_cards)}."
+    if all(verdict.kind is VerdictKind.LOST for _device, verdict in ranked_cards):
+        is_lost = "are lost" if len(ranked_cards) > 1 else "is lost"
+        sentence = f"{counts} {is_lost}: {card_numbers_text([device for device, _verdict in ranked_cards])}."
     more = _verdicts_text(others)
     return sentence, f"{fmt.capitalized(more)}." if more else ""
 

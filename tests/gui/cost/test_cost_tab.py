@@ -130,7 +130,9 @@ def test_the_tornado_begins_with_what_moves_most(tab: CostTab):
 
 
 def test_the_tornado_is_copied_with_its_sources(tab: CostTab, qtbot):
+    unfocused = tab.tornado.grab().toImage()
     tab.tornado.setFocus()
+    assert tab.tornado.grab().toImage() != unfocused
     qtbot.keyClick(tab.tornado, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == len(tab.tornado.rows) + 1

@@ -137,7 +137,7 @@ def test_a_lost_card_has_no_readings_and_nothing_to_optimize(qtbot, demo, theme)
     assert [card_line(row).accessible_text for row in card_rows(feed.latest)][1] == "1  RTX 4090, lost"
     assert diagnoser.checklist(lost.uuid) == ()
     assert "Optimization" not in verdict_html(diagnoser.diagnose()[lost.uuid], (), (), theme)
-    assert told_by(feed, diagnoser)[0].sentence == "1 of 2 GPUs needs attention: lost (GPU 1)."
+    assert told_by(feed, diagnoser)[0].sentence == "1 of 2 GPUs is lost: GPU 1."
 
 
 def test_a_wait_that_is_over_is_no_longer_the_headline(qtbot, demo):

@@ -127,7 +127,9 @@ def test_what_fails_is_said_and_the_last_readings_stay(qtbot, make_tab, fake):
     wait(qtbot, page.problem.isVisible)
     assert page.headline.text() == "This fleet cannot be read."
     assert "cannot be reached" in page.problem.text()
+    page.again.setFocus()
     page.again.click()
+    assert page.refresh_button.hasFocus()  # and no part of the plan bar above
     assert (page.headline.text(), page.again.isVisible()) == ("Connecting…", False)
     wait(qtbot, page.again.isVisible)
     with serving(fake) as url:

@@ -2,13 +2,14 @@ from datetime import date
 from threading import Event
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QPointF, Qt
+from PySide6.QtCore import QCoreApplication, QPointF, QSize, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
 from planner.cost.terms import CostTerms, DailyHours, Run, Service
 from planner.gui.cost import recommend_dialog as module
 from planner.gui.cost.recommend_dialog import RecommendDialog
+from planner.gui.widgets.tables.record_table import PADDING
 from planner.gui.workspace import Workspace
 from planner.plan.recommend.option import Wish, sure_options
 from planner.plan.recommend.recommend import recommend
@@ -17,6 +18,8 @@ from planner.workload.training import Training
 TODAY = date(2026, 11, 22)
 RUN = Run(amount=20e6, unit="tokens")
 FEW = Wish(counts=(1, 2))
+AT_1280 = QSize(1200, 752)
+"""As large as a screen of 1280 × 800 lets the dialog open."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -138,6 +141,19 @@ def test_the_opened_list_stays_on_the_screen(opened, qtbot):
     unfold(dialog, qtbot)
     assert dialog.geometry().bottom() <= screen.bottom()
     assert dialog.geometry().top() >= screen.top()
+
+
+def test_the_list_shows_names_whole_and_what_each_option_costs_and_takes(opened, qtbot):
+    dialog = unfold(opened(), qtbot)
+    table = dialog.table
+    dialog.resize(AT_1280)
+    QApplication.processEvents()
+    longest = max(table.fontMetrics().horizontalAdvance(row.cards) for row in table.records().records)
+    assert longest <= table.columnWidth(0) - 2 * PADDING
+    for key in ("usd", "hours", "purchase"):
+        column = table.records().column_of(key)
+        right = table.columnViewportPosition(column) + table.columnWidth(column)
+        assert right <= table.viewport().width(), key
 
 
 def test_gpus_are_those_of_one_copy_if_the_job_may_need_several(opened):

@@ -108,6 +108,12 @@ def test_an_error_comes_before_a_warning():
     assert (said.more, said.tone, said.uuid, said.advice) == ("", "bad", "GPU-1", "")
 
 
+def test_only_lost_cards_are_said_to_be_lost():
+    said = headline_of(WELL, LOST)
+    assert (said.sentence, said.more) == ("1 of 2 GPUs is lost: GPU 1.", "Limited by compute (GPU 0).")
+    assert headline_of(LOST, LITTLE, LOST).sentence == "2 of 3 GPUs are lost: GPUs 0, 2."
+
+
 def test_an_underused_card_is_named_if_no_card_has_a_problem():
     said = headline_of(WELL, WELL, WELL, LITTLE)
     assert said.sentence == "1 of 4 GPUs could do more: lightly used (GPU 3)."

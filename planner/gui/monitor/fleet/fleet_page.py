@@ -7,7 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QLabel, QLineEdit, QMenu, QSplitter, QStackedWidget, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QSplitter, QStackedWidget, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.fleet.connection import SECRET_VARIABLE, FleetConnection
@@ -125,6 +125,7 @@ class FleetPage(QWidget):
 
     def _show_nothing(self) -> None:
         self.view = None
+        self._take_focus_from(self._space, self._pages)
         for widget in (self.problem, self.notes, self.energy, self.servers, self.again, self.change):
             widget.hide()
         self.headline.setText("Connecting…")
@@ -133,6 +134,12 @@ class FleetPage(QWidget):
         self._pages.setCurrentIndex(0)
         self._pages.hide()
         self._space.show()
+
+    def _take_focus_from(self, *hidden: QWidget) -> None:
+        """Keep the focus on this page, which it would leave with what is hidden next."""
+        focused = QApplication.focusWidget()
+        if focused is not None and any(part.isAncestorOf(focused) for part in hidden):
+            self.refresh_button.setFocus()
 
     @Slot()
     def _read_now(self) -> None:
@@ -146,6 +153,7 @@ class FleetPage(QWidget):
         self.view = view
         fleet = view.fleet
         self.problem.hide()
+        self._take_focus_from(self._space)
         self._space.hide()
         self._pages.show()
         self.status.setText(f"read at {clock(fleet.at_seconds)}, every {fleet.interval_seconds:.0f}{fmt.THIN}s")

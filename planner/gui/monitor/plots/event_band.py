@@ -76,6 +76,13 @@ class EventList(QListWidget):
             self.setCurrentRow(self.count() - 1)
         super().focusInEvent(event)
 
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Select none, so that the list follows the events again."""
+        super().focusOutEvent(event)
+        if event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason):
+            self.setCurrentRow(-1)
+            self.scrollToBottom()
+
 
 class EventBand(QWidget):
     """Event band: lanes above the time axis; the band also handles the keyboard control of all plots.

@@ -5,7 +5,7 @@ from time import thread_time
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
+from PySide6.QtGui import QActionGroup, QFontMetrics, QMoveEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 
 from planner.gui.monitor.plots.curves import Owner, has_readings, plotted_owners
@@ -18,7 +18,7 @@ from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.gui.threads import CalmTimer, import_finished
-from planner.gui.widgets.layout import in_column, in_row, laid_out_at_once
+from planner.gui.widgets.layout import ScrollColumn, in_column, in_row, laid_out_at_once
 from planner.monitor.history import HOST, History
 
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
@@ -68,6 +68,7 @@ class PlotGrid(QWidget):
         self._is_updating_view = False
         # A child object, so that pending drawing ends with the plots.
         self._draw_timer = CalmTimer(self)
+        self._area: ScrollColumn | None = None
         self._grid = QGridLayout()
         self._lay_out()
         self._connect()
@@ -186,6 +187,28 @@ class PlotGrid(QWidget):
         order.insert(order.index(shown[other]) + (step > 0), key)
         self._store_settings(self._plot_settings.evolve(order=tuple(order)))
 
+    def fill(self, area: ScrollColumn) -> None:
+        """Make the rows so high that `area`, in which the plots scroll, ends with a whole row."""
+        self._area = area
+        area.resized.connect(self._draw_all_soon)
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        """Adapt the height of the rows to the room that what is above leaves."""
+        super().moveEvent(event)
+        self._draw_all_soon()
+
+    def _fit_rows(self) -> None:
+        panels, columns = self.panels, self._arrangement[1]
+        if self._area is None or not panels:
+            return
+        gap, least = self._grid.verticalSpacing(), max(panel.minimumSizeHint().height() for panel in panels[:columns])
+        room = self._area.viewport().height() - self.y() - panels[0].y() + gap
+        seen = room // (least + gap)
+        if seen and self._grid.rowMinimumHeight(0) != (height := room // seen - gap):
+            for row in range(-(-len(panels) // columns)):
+                self._grid.setRowMinimumHeight(row, height)
+            self._draw_all_soon()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Adapt the number of plot columns to the new width."""
         super().resizeEvent(event)
@@ -241,6 +264,8 @@ class PlotGrid(QWidget):
                 self._panels[spec.key].show()  # once it has a parent: shown before, it would be a window for a moment
             for column in range(MOST_COLUMNS):
                 self._grid.setColumnStretch(column, int(column < columns))
+            for row in range(self._grid.rowCount()):
+                self._grid.setRowMinimumHeight(row, 0)  # those that are left without plots
         # Their geometry is known only after the layout, which may come after an already scheduled drawing.
         self._draw_all_soon()
 
@@ -321,6 +346,8 @@ class PlotGrid(QWidget):
             if self.isVisible() and self._history.end is not None:
                 self._owners = plotted_owners(self._history)
                 self._arrange_panels()
+                if not self._is_stale:
+                    self._fit_rows()
                 if self._is_stale:
                     return  # what is drawn gets its place in the next pass
             self._list_undrawn()

@@ -7,13 +7,14 @@ import pytest
 from plots_kit import SECONDS, A, B, wheel
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QScrollArea
+from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import getAllValidWrappers, isValid
 
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.plots.panel import MetricPanel, reading_columns, reading_rows
 from planner.gui.plot.pens import series_pen
+from planner.gui.widgets.layout import in_column, laid_out_at_once, scrolled
 from planner.monitor.history import HOST, History
 from planner.monitor.readings.inventory import Inventory
 from planner.units import GIB
@@ -288,6 +289,33 @@ def test_a_thinned_table_tells_both_ends(grid):
     assert column.text(row) == "50\u2009% – 90\u2009%"
 
 
+def test_what_scrolls_the_plots_ends_with_a_whole_row(grid, qtbot):
+    above, body = QLabel("The headline", alignment=Qt.AlignmentFlag.AlignTop), QWidget()
+    in_column(above, (grid, 1), owner=body, spacing=4)
+    area = scrolled(body)
+    qtbot.addWidget(area)
+    grid.fill(area)
+    area.resize(900, 380)
+    area.show()
+
+    def ends_with_a_row() -> bool:
+        bottoms = {shown.mapTo(body, shown.rect().bottomLeft()).y() + 1 for shown in grid.panels}
+        over = min(abs(area.viewport().height() - bottom) for bottom in bottoms)
+        return over <= len(bottoms) and body.height() > area.viewport().height()
+
+    qtbot.waitUntil(ends_with_a_row)
+    before = grid.panels[0].height()
+    with laid_out_at_once(above):
+        above.setFixedHeight(60)
+    qtbot.waitUntil(lambda: grid.panels[0].height() != before and ends_with_a_row())
+    before = grid.panels[0].height()
+    area.resize(900, 413)
+    qtbot.waitUntil(lambda: grid.panels[0].height() != before and ends_with_a_row())
+    above.setFixedHeight(400)  # of the plots only the legend is in sight
+    qtbot.waitUntil(lambda: grid.y() > 400)
+    assert grid.panels[0].height() > grid.panels[0].minimumSizeHint().height() / 2
+
+
 def test_a_plot_of_which_only_the_heading_is_in_sight_is_drawn_once_there_is_more(grid, qtbot, make_sample):
     area = QScrollArea()
     qtbot.addWidget(area)
@@ -414,6 +442,8 @@ def test_the_keys_go_through_the_latest_events(grid, qtbot):
     grid.view.move_cursor(grid.view.end - 1)
     events.show_lines((*events.lines, "something new"))
     assert events.currentItem().text() == selected
+    qtbot.keyClick(events, Qt.Key.Key_Backtab)
+    assert (events.hasFocus(), events.currentItem()) == (False, None)
 
 
 def test_another_look_is_taken_on(grid, theme):
