@@ -169,7 +169,18 @@ def more_cases() -> Iterator[Case]:
         for offload in ("optimizer", "parameters", "nvme"):
             workload = {"task": "inference", "profile": profile, "parallel": {"offload": offload}}
             yield _case(f"serving {profile} offload {offload}", llama, workload)
+    yield from _trained_pipelines()
     yield from _sharing_cases()
+
+
+def _trained_pipelines() -> Iterator[Case]:
+    """Return trainings of image pipelines, with each choice of what is computed before."""
+    for pipeline in ("black-forest-labs/FLUX.1-dev", "stabilityai/stable-diffusion-xl-base-1.0"):
+        for precomputed in ("none", "prompts", "all"):
+            adapted = {"task": "training", "method": "lora", "lora": {"targets": "usual"}, "precomputed": precomputed}
+            yield _case(f"lora {precomputed} precomputed", pipeline, adapted)
+        whole = {"task": "training", "image_size": 512, "micro_batch": 4, "activation_checkpointing": "full"}
+        yield _case("full checkpointed", pipeline, whole)
 
 
 def _sharing_cases() -> Iterator[Case]:

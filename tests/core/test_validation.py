@@ -61,7 +61,12 @@ def test_a_value_without_a_field_is_told_by_its_reason():
         (Training, {"micro_batch": "4.5"}, "micro_batch: '4.5' is not a whole number", ""),
         (Training, {"micro_batch": 10**9}, "micro_batch: must be at most 1,000,000, not 1000000000", ""),
         (Training, {"gradient_clipping": "maybe"}, "gradient_clipping: 'maybe' is neither true nor false", ""),
-        (Training, {"method": "lora", "lora": {"targets": 3}}, "lora.targets: must be all-linear, not 3", ""),
+        (
+            Training,
+            {"method": "lora", "lora": {"targets": 3}},
+            "lora.targets: there is no 3; choose usual or all-linear",
+            "",
+        ),
         (Training, {"method": "qlora", "compute": "fp32"}, "qlora cannot compute in fp32 here: choose amp-bf16", ""),
         (Inference, {"engine": 3}, "engine: 3 is not an object of named fields", ""),
         (Inference, {"image_size": [1, 2, 3]}, "image_size: [1, 2, 3] holds too many values", ""),

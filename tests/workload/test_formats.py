@@ -54,6 +54,9 @@ def test_the_engine_follows_the_settings_and_then_the_weights(llama):
 
 def test_each_engine_runs_its_own_files_only(llama):
     assert not incompatibility("hf", "nf4", llama).reason
+    assert not incompatibility(
+        "hf", "nf4", load_catalog().models.model("stabilityai/stable-diffusion-xl-base-1.0")
+    ).reason
     assert not incompatibility("llama.cpp", "Q4_K_M", llama).reason
     assert "runs GGUF files" in incompatibility("llama.cpp", "nf4", llama).reason
     assert "converts GGUF files to plain tensors" in incompatibility("hf", "Q4_K_M", llama).reason

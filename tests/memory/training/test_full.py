@@ -6,7 +6,8 @@ from small_models import llama, other
 from training_snapshots import alive, snapshots
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.training.full import FP8_NOTES, fp8_cast_terms, head_matrix_elements
+from planner.memory.precision import Precision
+from planner.memory.training.full import FP8_NOTES, fp8_cast_terms, head_matrix_elements, tied_gradient_terms
 from planner.workload.training import Training
 
 P = 6_738_415_616  # Llama 2 7B
@@ -34,6 +35,18 @@ def test_a_tied_embeddings_gradients_meet():
     tied = llama(tie_word_embeddings=True)
     backward = alive(snapshots(tied), "backward", "embedding")
     assert backward["temporaries"] == 2 * 2 * 32_000 * 4096  # the dense gradient, and its sum with the head's
+
+
+def test_a_tied_embeddings_gradients_are_added_in_place_where_nothing_else_holds_them():
+    bart, decoder = other("bart", {"d_model": 64, "vocab_size": 2000}), llama(tie_word_embeddings=True)
+    bf16, autocast = Precision(2, 2, 2, autocast=False), Precision(2, 2, 4, autocast=True)
+
+    def gradients(architecture, precision, **place):
+        (term,) = tied_gradient_terms(architecture, precision, **place)
+        return next(symbol.value for symbol in term.symbols if symbol.name == "n")
+
+    assert [gradients(decoder, precision) for precision in (bf16, autocast)] == [2, 1]
+    assert [gradients(bart, bf16, of_decoder=of_decoder) for of_decoder in (True, False)] == [2, 1]
 
 
 def test_a_decoders_embedding_is_reached_before_the_encoder():

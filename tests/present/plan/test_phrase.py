@@ -86,6 +86,10 @@ def test_cards_without_a_name_are_counted_with_their_parallelism(catalog):
             ),
             "full fine-tuning, SGD with momentum, 1 × 512 tokens, 8 accumulation steps, bf16, checkpointing",
         ),
+        (
+            Training(sequence_length=2048, images=2),
+            "full fine-tuning, AdamW, 1 × 2,048 tokens, 2 images per sequence, bf16 autocast",
+        ),
         (Inference(context_length=4096, weights="bf16"), "inference, 1 × 4,096 tokens, bf16"),
         (Inference(batch=2), "inference, 2 sequences, weights as stored"),
         (Inference(batch=2, weights="stored"), "inference, 2 sequences, stored"),
