@@ -31,6 +31,12 @@ def test_gradients_come_layer_by_layer():
     assert alive(found, "backward", "embedding")["gradients"] == 2 * P
 
 
+def small_bart():
+    sizes = {"d_model": 64, "vocab_size": 2000, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128}
+    sizes |= {f"{side}_{name}": 2 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    return other("bart", sizes)
+
+
 def test_a_tied_embeddings_gradients_meet():
     tied = llama(tie_word_embeddings=True)
     backward = alive(snapshots(tied), "backward", "embedding")
@@ -38,7 +44,7 @@ def test_a_tied_embeddings_gradients_meet():
 
 
 def test_a_tied_embeddings_gradients_are_added_in_place_where_nothing_else_holds_them():
-    bart, decoder = other("bart", {"d_model": 64, "vocab_size": 2000}), llama(tie_word_embeddings=True)
+    bart, decoder = small_bart(), llama(tie_word_embeddings=True)
     bf16, autocast = Precision(2, 2, 2, autocast=False), Precision(2, 2, 4, autocast=True)
 
     def gradients(architecture, precision, **place):
@@ -50,9 +56,7 @@ def test_a_tied_embeddings_gradients_are_added_in_place_where_nothing_else_holds
 
 
 def test_a_decoders_embedding_is_reached_before_the_encoder():
-    sizes = {"d_model": 64, "vocab_size": 2000, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128}
-    sizes |= {f"{side}_{name}": 2 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
-    bart = other("bart", sizes)
+    bart = small_bart()
     found = alive(snapshots(bart, sequence_length=16), "backward", "decoder's embedding")
     # The head's gradient and the embedding's are added to a third one, while the encoder's layers are still saved.
     assert found["temporaries"] == 2 * 2 * 2000 * 64
