@@ -268,7 +268,7 @@ def main() -> int:
     header = ["trained on images", "cases", "median error", "worst"]
     rows = [
         [name, str(len(found)), f"{statistics.median(found):.2%}", f"{max(found):.1%}"]
-        for name, found in groups.items()
+        for name, found in sorted(groups.items())
     ]
     for row in (header, *rows):
         print(f"{row[0]:28} {' '.join(f'{cell:>12}' for cell in row[1:])}")
