@@ -7,7 +7,28 @@ from hypothesis import strategies as st
 from planner.errors import SpecError
 from planner.numbers import BYTES, parse_number
 from planner.present.format import exact_bytes, size
-from planner.units import GB, GIB, KB, KIB, MB, MIB, TB, TIB, ceil_div, round_up
+from planner.units import (
+    GB,
+    GIB,
+    HOURS_PER_DAY,
+    JOULES_PER_KWH,
+    KB,
+    KIB,
+    MB,
+    MIB,
+    MICRO,
+    MILLI,
+    MONTHS_PER_YEAR,
+    NANO,
+    PER_CENT,
+    SECONDS_PER_DAY,
+    SECONDS_PER_HOUR,
+    TB,
+    TIB,
+    WATTS_PER_KW,
+    ceil_div,
+    round_up,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +55,12 @@ def test_sizes_are_parsed(text, expected):
 def test_binary_and_decimal_units_are_kept_apart():
     assert (KIB, MIB, GIB, TIB) == (1024, 1024**2, 1024**3, 1024**4)
     assert (KB, MB, GB, TB) == (1000, 1000**2, 1000**3, 1000**4)
+
+
+def test_factors_between_units():
+    assert (SECONDS_PER_HOUR, SECONDS_PER_DAY, HOURS_PER_DAY, MONTHS_PER_YEAR) == (60 * 60, 24 * 60 * 60, 24, 12)
+    assert JOULES_PER_KWH == WATTS_PER_KW * SECONDS_PER_HOUR == 3_600_000
+    assert (PER_CENT, MILLI, MICRO, NANO) == (100, 1_000, 1_000_000, 1_000_000_000)
 
 
 def test_no_float_comes_between():

@@ -246,7 +246,7 @@ def test_a_plan_that_cannot_be_shown_is_refused_by_its_name_before_any_question(
     file.write_text('{"schema_version": 2, "model": {"id": "nobody/nothing"}, "workload": {"task": "inference"}}')
     edited.documents.open(file)
     qtbot.waitUntil(edited.banner.isVisible)
-    assert f"{file}: model: there is no model" in edited.banner.text
+    assert f"{file}: model: no model has the id" in edited.banner.text
     assert edited.workspace.plan.count == 2
 
 

@@ -245,7 +245,7 @@ def read_a_recording(_catalog: Catalog, folder: Path) -> tuple[str, ...]:
 
 
 def offline(_catalog: Catalog, _folder: Path) -> tuple[str, ...]:
-    return ("switched off by HF_HUB_OFFLINE", "341 models are built in; or open a config.json")
+    return ("switched off by HF_HUB_OFFLINE", "342 models are built in; or open a config.json")
 
 
 def a_first_start_without_a_gpu(catalog: Catalog, _folder: Path) -> tuple[str, ...]:

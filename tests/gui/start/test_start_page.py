@@ -134,7 +134,7 @@ def test_a_model_that_cannot_be_planned_is_refused_at_the_field(page: StartPage)
     page.doors.choose("fine-tune")
     page.model.choose("resnet-50")
     page.show_result()
-    assert "no model with the id" in page.model.problem
+    assert "No model has the id" in page.model.problem
     assert page.workspace.plan == SAMPLE_PLAN
 
 

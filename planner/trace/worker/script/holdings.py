@@ -71,7 +71,8 @@ def _buffer_bytes(value: Any) -> int:
     try:
         return memoryview(value).nbytes
     except (TypeError, ValueError):  # some arrays show no buffer, as those of dates
-        return int(getattr(value, "nbytes", 0))
+        size = getattr(value, "nbytes", 0)
+        return size if isinstance(size, int) else 0  # some objects have every attribute
 
 
 def _is_entered(value: Any, folder: str) -> bool:

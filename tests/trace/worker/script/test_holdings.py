@@ -97,3 +97,15 @@ def test_only_a_few_numbers_may_be_gathered():
     assert Holdings(19, 5, 80).has_kept(before)
     assert Holdings(10, 6, 80).has_kept(before)
     assert Holdings(10, 5, 88).has_kept(before)
+
+
+class Anything:
+    """An object that has every attribute, as recorders of calls have."""
+
+    def __getattr__(self, name):
+        return self
+
+
+def test_an_object_with_every_attribute_is_no_array():
+    anything = [Anything()]
+    assert grown(lambda: anything.append(Anything()))[2] == 0
