@@ -37,7 +37,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # How long an example takes, and how long it takes to make one, says how busy the machine is. The rest is as usual,
 # which is the same examples each time where `CI` is set. `--hypothesis-profile thorough` tries more of them.
-for _name, _examples in (("quick", 40), ("thorough", 150)):
+for _name, _examples in (("quick", 40), ("thorough", 90)):
     hypothesis.settings.register_profile(
         _name,
         hypothesis.settings(),

@@ -15,6 +15,8 @@ _LONG: Final = 4096
 _MOST_OBJECTS: Final = 1_000_000
 _FEW_NUMBERS: Final = 8
 """Numbers that a pass may gather, as losses are to print their mean; a script may train on what it has more of."""
+_OF_THE_IMPORT: Final = ("__loader__", "__spec__")
+"""Variables of a module that are not the script's; what loads it may reach the whole process."""
 _CONTAINERS: Final = (list, tuple, set, frozenset, dict, deque)
 _NO_CONTAINERS: Final = (type, CodeType, FrameType, str, torch.Tensor)
 
@@ -38,7 +40,8 @@ def holdings_of(frame: FrameType) -> Holdings | None:
     """
     variables = frame.f_locals
     folder = str(Path(frame.f_code.co_filename).parent)
-    found: list[Any] = [*variables.values(), *frame.f_globals.values()]
+    own = [value for name, value in frame.f_globals.items() if name not in _OF_THE_IMPORT]
+    found: list[Any] = [*variables.values(), *own]
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(variables) is dict:
         variables.clear()  # A copy before Python 3.13, which would hold the tensors of the loop.
     numbers = others = array_bytes = 0
