@@ -96,7 +96,10 @@ def line(title: str, rows: Sequence[Row]) -> list[str]:
     for answers in ([(row, row.first) for row in rows], [(row, row.now) for row in rows]):
         # What was refused has no interval, and counts as outside of one where a row of its kind has one now.
         with_interval = [(row, one) for row, one in answers if row.now.low is not None]
-        inside = sum(None not in one and one.low <= row.measured <= one.high for row, one in with_interval)  # type: ignore[operator]
+        inside = sum(
+            one.low is not None and one.high is not None and one.low <= row.measured <= one.high
+            for row, one in with_interval
+        )
         errors = [one.expected / row.measured - 1 for row, one in answers if one.expected is not None]
         cells.append((f"{inside} of {len(with_interval)}", f"{median(map(abs, errors)):.1%}", f"{median(errors):+.1%}"))
     first, now = cells

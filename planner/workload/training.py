@@ -281,9 +281,9 @@ class Training(Spec):
     precomputed: Annotated[
         Precomputed | None,
         Field(
-            title="Computed beforehand",
+            title="Precomputed",
             description="inputs of a denoiser computed before training, so that the networks that make them are not on "
-            "the GPU: none, prompts (embedded prompts) or all (embedded prompts and latent images)",
+            "the GPU: none, prompts (prompt embeddings) or all (prompt embeddings and latents)",
         ),
         Presentation(
             "--precompute",
@@ -292,8 +292,8 @@ class Training(Spec):
             explanation="Text encoders and autoencoder leave the GPU once they have run for all prompts and images.",
             choices={
                 "none": "Nothing",
-                "prompts": "Embedded prompts",
-                "all": "Embedded prompts and latent images",
+                "prompts": "Prompt embeddings",
+                "all": "Prompt embeddings and latents",
             },
             shown_when=is_diffusion,
         ),

@@ -58,7 +58,7 @@ class DiffusersTraining(TrainingMemory):
     """Training of a pipeline's denoiser with diffusers, and with PEFT for adapters."""
 
     def step(self, architecture: Architecture, workload: Training) -> StepMoments:
-        """Return the moments of one optimizer step of `workload` on a card."""
+        """Return the moments of one optimizer step of `workload` on a GPU."""
         setup = self.setup(architecture, workload)
         loads = _denoiser_loads(*_denoiser_key(architecture, workload))
         gradient_bytes = 0 if workload.gradient_accumulation > 1 else setup.gradient_bytes

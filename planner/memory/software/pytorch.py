@@ -81,7 +81,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         return aligned_timeline(architecture, workload, self, trained, card_class)
 
     def step(self, architecture: Architecture, workload: Training) -> StepMoments:
-        """Return the moments of one optimizer step of `workload` on a card, however its replicas share it."""
+        """Return the moments of one optimizer step of `workload` on a GPU, however its replicas share it."""
         if workload.alignment.method != "none":
             workload = workload.replaced(micro_batch=workload.alignment.sequences(workload.micro_batch))
         unsplit = unsplit_weight_bytes(architecture, workload.weights or "fp32")

@@ -41,12 +41,16 @@ _CEILING: Final[dict[Family, float]] = {"Apple": 0.66, "Radeon": 0.30, "Instinct
 _USUAL_CEILING: Final = 0.45
 _CEILING_SOURCE: Final = f"{_DAI_BENCHMARKS}, prompts of 512 tokens, unpacking of weights apart"
 _NARROW_SUMS_SHARE: Final = 0.85
-"""Share of the rate with 16-bit accumulation, twice that with 32 bits, that large products reach on a GeForce GPU."""
+"""Share of the rate with 16-bit accumulation, twice that with 32 bits, that large products reach on a GeForce GPU.
+
+With `compute_share` it is what prompts reach in the benchmarks that `_CEILING_SOURCE` names.
+"""
 _DOT_PRODUCT_SHARE: Final = MeasuredShare(
     0.28, "ggml-org/llama.cpp#4682, P40: prompts of 512 tokens, Llama 2 7B in Q8_0"
 )
 """Share of the rate of 4-way dot products: 894 tokens/s of 2 × 6.48 billion operations, less the 61 ms that attention
-and activations take of 573, of 4 × 11.76 TFLOPS."""
+and activations take of 573, of 4 × 11.76 TFLOPS. It is of one run; three others on a P40, in Q4_0, Q4_K and Q5_0, are
+met within 5 % (`benchmarks/blind.py --rows`)."""
 _UNFUSED_CACHE: Final[dict[MemoryClass, MeasuredShare]] = {
     "GDDR": MeasuredShare(0.37, f"{_DAI_BENCHMARKS}, without flash attention"),
     "HBM": MeasuredShare(0.37, f"{_DAI_BENCHMARKS}, without flash attention"),
@@ -79,7 +83,8 @@ _FUSED_LAYER_SECONDS: Final = 28e-6
 norms, sums, rotary embeddings and gates are part of other kernels.
 
 **Source**: ggml-org/llama.cpp#6766, #15631 and issue #28196: Qwen3.5 27B in Q4_K_M, of 64 layers, reaches 75 % of the
-bandwidth of an RTX PRO 6000, where reading alone reaches 88 %: 16.2 GB × (1 ÷ 0.75 − 1 ÷ 0.88) ÷ 1,792 GB/s ÷ 64.
+bandwidth of an RTX PRO 6000, where reading alone reaches 88 %: 16.2 GB × (1 ÷ 0.75 − 1 ÷ 0.88) ÷ 1,792 GB/s ÷ 64. It is
+of one run; two models on an RTX 5090 in the same issue are met within 4 % (`benchmarks/blind.py --rows`).
 """
 _ELEMENTWISE_KERNELS: Final = 28
 """Those of a layer that no product of attention needs: 14 element-wise ones and copies, and 14 casts."""

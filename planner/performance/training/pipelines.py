@@ -25,7 +25,7 @@ _OPTIMIZER: Final = "gradients are read, parameters and optimizer states read an
 
 
 class _Trained(NamedTuple):
-    """Number of trained parameters, and the bytes that an optimizer step moves and that cards exchange."""
+    """Number of trained parameters, and the bytes that an optimizer step moves and that GPUs exchange."""
 
     parameters: int
     moved_bytes: int
@@ -35,7 +35,7 @@ class _Trained(NamedTuple):
 def pipeline_step_time(
     architecture: Architecture, workload: Training, gpu: Gpu, count: int, setting: TimeSetting
 ) -> TimeResult:
-    """Return the time of one optimizer step of `workload` (defaults filled in) on `count` cards.
+    """Return the time of one optimizer step of `workload` (defaults filled in) on `count` GPUs.
 
     **Formula**: as of a traced module, from the operations of all micro-batches; plus the optimizer's bytes ÷ B.
     """

@@ -115,7 +115,7 @@ def _dated_price_column(
 
 
 def buying_text(price: Figure | None, gpu: "Gpu", count: int = 1) -> str:
-    """Return what cards cost, with the year of the price: `$329 (2024)`; of a launch price, that of the release.
+    """Return what GPUs cost, with the year of the price: `$329 (2024)`; of a launch price, that of the release.
 
     What one has paid oneself needs no year.
     """

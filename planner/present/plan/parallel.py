@@ -91,7 +91,7 @@ def batch_note(workload: Workload) -> str:
 def chosen_sharing_sentences(evaluation: Evaluation) -> str:
     """Return the sharing that was chosen and why, and the verdict as replicas; empty if the plan sets its own.
 
-    Without a card nothing is chosen yet, and the sentence states that. Of pipelines, which no program shares, nothing
+    Without a GPU nothing is chosen yet, and the sentence states that. Of pipelines, which no program shares, nothing
     is said.
     """
     if evaluation.architecture is not None and evaluation.architecture.kind == "diffusion":

@@ -80,7 +80,7 @@ def _random_shards() -> Iterator[None]:
 
 
 def _numbered_cards() -> AbstractContextManager[None]:
-    """Let the first version of FSDP take a card's number, which it would ask the driver about."""
+    """Let the first version of FSDP take a GPU's number, which it would ask the driver about."""
 
     def changed(module: Any) -> AbstractContextManager[None]:
         original = module.FullyShardedDataParallel.__init__

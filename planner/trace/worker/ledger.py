@@ -107,7 +107,7 @@ class AllocationLedger(FakeTensorMode):
         self.uncounted_bytes = 0
         """Bytes of storages that were not recorded, as they are in host memory beside a card."""
         self.counts_arrays = False
-        """Whether NumPy's memory counts: a network on a card has it there, and only the host's allocator has not."""
+        """Whether NumPy's memory counts: a network on a GPU has it there, and only the host's allocator has not."""
         self._is_paused = False
         self._end: type[BaseException] | None = None
         self.card_of_result: CardOf = lambda _args, _kwargs: 0
